@@ -1,0 +1,56 @@
+"""The one registry of blocks; every other place derives its names from it."""
+
+import dataclasses
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rtl.unit import Unit
+    from sim_models.params.base import Params
+
+__all__ = ["BLOCKS", "Block"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """One block: the same name in RTL, Verilog, golden model, bench and documentation."""
+
+    #: name of the block, of its RTL and golden files and stem of its Verilog modules
+    name: str
+    #: folder below ``rtl/`` and ``tb/``; parameters are in ``sim_models/params/<folder>.py``
+    folder: str
+    #: one sentence for ``speculoos list``
+    summary: str
+    #: paper section that the block implements
+    source: str
+
+    @property
+    def _camel(self) -> str:
+        return "".join("PE" if w == "pe" else w.capitalize() for w in self.name.split("_"))
+
+    def unit(self, params: "Params") -> "Unit":
+        """Build the component (imports Amaranth)."""
+        return getattr(importlib.import_module(f"rtl.{self.folder}.{self.name}"), self._camel)(params)
+
+    @property
+    def params(self) -> "type[Params]":
+        """The block's parameter class."""
+        return getattr(importlib.import_module(f"sim_models.params.{self.folder}"), self._camel + "Params")
+
+    @property
+    def golden(self) -> str:
+        """Import path of the golden model."""
+        return f"sim_models.golden.{self.name}"
+
+    @property
+    def bench(self) -> str:
+        """Import path of the cocotb bench."""
+        return f"tb.{self.folder}.test_{self.name}"
+
+
+BLOCKS: dict[str, Block] = {b.name: b for b in (
+    Block("pe", "tile", "one multiply-accumulate, systolic and vector-lane", "SPECTRA 2.2"),
+    Block("pe_array", "tile", "rows x cols PEs with wavefront control and result drain", "SPECTRA 2.2"),
+    Block("compute_engine", "tile", "the array with feeders and four double-buffered local memories",
+          "SPECTRA 2.2"),
+)}

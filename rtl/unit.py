@@ -1,0 +1,52 @@
+"""The base of every block: an Amaranth component that knows its Verilog module name.
+
+A composite writes ``m.submodules.pe = PE(params)`` and nothing else. During Verilog emission
+(:mod:`gen.emit` is the platform) the child becomes an instance of its own module, so 64 equal PEs are one
+module; without a platform (simulation in Python, formal) the same classes elaborate in place.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import wiring
+
+from sim_models.params.base import Params
+
+__all__ = ["Unit"]
+
+
+class Unit(wiring.Component):
+    """A block of the accelerator.
+
+    Parameters
+    ----------
+    params:
+        Frozen, validated parameters. They alone decide the hardware and the module's name.
+    signature:
+        Members of the component's signature, as for :class:`amaranth.lib.wiring.Component`.
+
+    Subclasses set :attr:`block`, the name in the registry, and write :meth:`body` where an ordinary
+    component has ``elaborate``.
+    """
+
+    #: name of the block in the registry and stem of its Verilog modules
+    block: str
+
+    def __init__(self, params: Params, signature: dict[str, Any]) -> None:
+        self.params = params
+        super().__init__(signature)
+
+    @property
+    def unit_name(self) -> str:
+        """Verilog module name; unique per block and parameters."""
+        return self.params.unit_name(self.block)
+
+    def body(self, platform: Any) -> Module:
+        """The hardware itself; every subclass overrides this."""
+        raise TypeError(f"{type(self).__name__} has no body(): a block describes its hardware there")
+
+    def elaborate(self, platform: Any) -> Module | Elaboratable:
+        """Elaborate in place, or as an instance when the platform is emitting Verilog."""
+        if hasattr(platform, "instance_of") and platform.current is not self:
+            return platform.instance_of(self)
+        return self.body(platform)

@@ -1,0 +1,1 @@
+"""Frozen, validated parameters: one object builds the hardware and its golden model."""
