@@ -1,0 +1,111 @@
+"""The command ``speculoos``: finds the sub-command, reports errors in one sentence, decides the exit code.
+
+Only the module of the sub-command that was asked for is imported, and it imports heavy packages when it
+runs, so help costs a tenth of a second.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import NoReturn
+
+from gen.errors import UserError
+
+__all__ = ["COMMANDS", "main"]
+
+#: sub-commands, each a module in ``gen/commands``
+COMMANDS = {
+    "list": "show the blocks and presets that can be built",
+    "new": "write a commented configuration file to start from",
+    "check": "validate a design and its Verilog, show its ports and derived figures",
+    "verilog": "write a design's Verilog, file list, FuseSoC core and manifest",
+    "sim": "run a block's regression on Verilator",
+    "bench": "measure cycles and utilisation in the RTL",
+    "synth": "synthesise a design and count its resources",
+    "doctor": "check that everything needed is installed",
+}
+#: exit code of a shell for a process ended by Ctrl-C, and by a closed pipe
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are :class:`UserError`."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see `{self.prog} --help`")
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse everything or raise; an unknown option gets a guess."""
+        args, unknown = self.parse_known_args(arguments)
+        if unknown:
+            from gen.config import guess
+            option = unknown[0].partition("=")[0]
+            known = [o for action in self._actions for o in action.option_strings if o.startswith("--")]
+            hint = guess(option, known) if option.startswith("-") else ""
+            self.error(f"unknown {'option' if option.startswith('-') else 'argument'} {unknown[0]!r}{hint}")
+        return args
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0: the work is done. 1: the work failed, or a tool is missing. 2: the input is wrong.
+    130: interrupted.
+    """
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except UserError as e:
+        print(f"speculoos: error: {e}", file=sys.stderr)
+        return e.exit_code
+    except KeyboardInterrupt:
+        print("speculoos: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; without this the interpreter complains again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as e:
+        print(f"speculoos: error: {e.filename or 'the system'}: {e.strerror or e}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_help(), file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    name = arguments[0]
+    if name == "--version":
+        print(f"speculoos {version('speculoos')}")
+        return 0
+    if name not in COMMANDS:
+        from gen.config import guess
+        kind = "option" if name.startswith("-") else "command"
+        hint = guess(name, COMMANDS) or f", only {', '.join(COMMANDS)}"
+        raise UserError(f"there is no {kind} {name!r}{hint}")
+    module = importlib.import_module(f"gen.commands.{name}")
+    parser = Parser(prog=f"speculoos {name}", description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",
+                    epilog=module.EXAMPLES, allow_abbrev=False,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    module.add_arguments(parser)
+    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON (- for standard output)")
+    try:
+        args = parser.parse(arguments[1:])
+    except SystemExit as e:     # argparse's own way out after --help
+        return int(e.code or 0)
+    from gen.report import Report
+    report = Report(args.json)
+    report.data.update(command=name, version=version("speculoos"))
+    code = module.run(args, report)
+    report.close()
+    return code
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items())
+    return (f"usage: speculoos COMMAND [options]\n\nGenerates, verifies and measures RTL for speculative decoding."
+            f"\n\ncommands:\n{commands}\n\n`speculoos COMMAND --help` explains one; every command takes "
+            f"--json FILE.\nA first look: speculoos list")

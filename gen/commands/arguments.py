@@ -1,0 +1,41 @@
+"""Arguments that several sub-commands share."""
+
+import argparse
+from pathlib import Path
+
+from gen.errors import UserError
+
+__all__ = ["add_build_dir", "add_design", "build_dir"]
+
+
+def add_design(parser: argparse.ArgumentParser, optional: bool = False, also: str = "") -> None:
+    """A design by name or file, and ``--set``."""
+    parser.add_argument("design", metavar="DESIGN", nargs="?" if optional else None,
+                        help=f"a block, a preset or a TOML file{also} (see `speculoos list`)")
+    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], dest="settings",
+                        help="replace a parameter; may be given several times")
+
+
+def add_build_dir(parser: argparse.ArgumentParser) -> None:
+    """Where compiled models go."""
+    parser.add_argument("--build-dir", metavar="DIR", type=Path, default=Path("build"),
+                        help="folder for compiled models and results (default: build)")
+
+
+def build_dir(args: argparse.Namespace) -> Path:
+    """The build folder, made if it is missing.
+
+    Raises
+    ------
+    UserError
+        It cannot be made or written to.
+    """
+    import os
+    path: Path = args.build_dir
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise UserError(f"--build-dir {path}: the folder cannot be made: {e.strerror}") from e
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UserError(f"--build-dir {path}: the folder is not writable")
+    return path
