@@ -86,11 +86,12 @@ def _run(arguments: list[str]) -> int:
         hint = guess(name, COMMANDS) or f", only {', '.join(COMMANDS)}"
         raise UserError(f"there is no {kind} {name!r}{hint}")
     module = importlib.import_module(f"gen.commands.{name}")
-    parser = Parser(prog=f"speculoos {name}", description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",
+    summary = COMMANDS[name]
+    parser = Parser(prog=f"speculoos {name}", description=f"{summary[0].upper()}{summary[1:]}.",
                     epilog=module.EXAMPLES, allow_abbrev=False,
                     formatter_class=argparse.RawDescriptionHelpFormatter)
     module.add_arguments(parser)
-    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON (- for standard output)")
+    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON (- for stdout)")
     try:
         args = parser.parse(arguments[1:])
     except SystemExit as e:     # argparse's own way out after --help
@@ -106,6 +107,7 @@ def _run(arguments: list[str]) -> int:
 def _help() -> str:
     width = max(map(len, COMMANDS))
     commands = "\n".join(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items())
-    return (f"usage: speculoos COMMAND [options]\n\nGenerates, verifies and measures RTL for speculative decoding."
-            f"\n\ncommands:\n{commands}\n\n`speculoos COMMAND --help` explains one; every command takes "
+    return (f"usage: speculoos COMMAND [options]\n\n"
+            f"Generates, verifies and measures RTL for speculative decoding.\n\n"
+            f"commands:\n{commands}\n\n`speculoos COMMAND --help` explains one; every command takes "
             f"--json FILE.\nA first look: speculoos list")

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from gen.errors import UserError
 from gen.locate import Duplicate, KeyPath, Positions, line_column
-from gen.schema import NAME_PATTERN, TOP_LEVEL, ModelShape, is_name
+from gen.schema import TOP_LEVEL, ModelParams, is_name
 from rtl.registry import BLOCKS, Block
 from sim_models.params.base import ParamError, Params
 
@@ -34,7 +34,7 @@ class Config:
     block: Block
     params: Params
     #: shape of the model that benches run, if the design names one
-    model: ModelShape | None = None
+    model: ModelParams | None = None
 
 
 def resolve(target: str, settings: Sequence[str] = ()) -> Config:
@@ -155,7 +155,8 @@ def override(config: Config, settings: Sequence[str]) -> Config:
         if not (name and equals and value):
             raise UserError(f"--set needs NAME=VALUE, not {setting!r}")
         if name not in known:
-            raise UserError(f"--set {setting}: {config.block.name} has no parameter {name!r}{guess(name, known)}")
+            raise UserError(f"--set {setting}: {config.block.name} has no parameter {name!r}"
+                            f"{guess(name, known)}")
         if name in changes:
             raise UserError(f"--set {setting}: {name} is set twice")
         changes[name] = value if isinstance(known[name].default, str) else _literal(value)
@@ -181,27 +182,26 @@ class _Reader:
         self.document, self.positions, self.source = document, positions, source
 
     def config(self) -> Config:
-        self._keys((), list(TOP_LEVEL), [key for key, (_, required) in TOP_LEVEL.items() if required])
+        self._keys("", list(TOP_LEVEL), [key for key, (_, required) in TOP_LEVEL.items() if required])
         name, block = self._string("name"), self._string("block")
         if not is_name(name):
-            self._fail(("name",), f"name must be lower-case letters, digits and underscores ({NAME_PATTERN}), "
-                                  f"not {name!r}")
+            self._fail(("name",), f"name must be lower-case letters, digits and underscores, not {name!r}")
         if block not in BLOCKS:
             self._fail(("block",), f"there is no block {block!r}{guess(block, BLOCKS)}, "
                                    f"only {', '.join(BLOCKS)}")
         description = self._string("description") if "description" in self.document else ""
         if "\n" in description:
             self._fail(("description",), "description must be one line")
-        return Config(name=name, description=description, block=BLOCKS[block],
-                      params=self._params("params", BLOCKS[block].params, required=False),
-                      model=self._params("model", ModelShape, required=True) if "model" in self.document else None)
+        params = self._params("params", BLOCKS[block].params, required=False)
+        model = self._params("model", ModelParams, required=True) if "model" in self.document else None
+        return Config(name=name, description=description, block=BLOCKS[block], params=params, model=model)
 
     def _params(self, table: str, kind: type[_P], required: bool) -> _P:
         given = self.document.get(table, {})
         if not isinstance(given, dict):
             self._fail((table,), f"{table} must be a table, not {_describe(given)}")
         names = [f.name for f in dataclasses.fields(kind)]
-        self._keys((table,), names, names if required else [])
+        self._keys(table, names, names if required else [])
         for name, value in given.items():
             if not isinstance(value, bool | int | str):
                 want = {bool: "true or false", int: "an integer", str: "a string"}[type(getattr(kind, name))]
@@ -209,28 +209,27 @@ class _Reader:
         try:
             return kind(**given)
         except ParamError as e:
-            self._fail((table, e.name) if e.name in given else (table,), str(e))
+            self._fail((table, e.name) if e.name and e.name in given else (table,), str(e))
 
-    def _keys(self, table: KeyPath, known: list[str], required: list[str]) -> None:
-        """Refuse unknown and missing keys of one table."""
-        given = self.document
-        for name in table:
-            given = given.get(name, {})
-        where = f" in [{table[-1]}]" if table else ""
+    def _keys(self, table: str, known: list[str], required: list[str]) -> None:
+        """Refuse unknown and missing keys of a table, or of the document (``""``)."""
+        given = self.document.get(table, {}) if table else self.document
+        path: KeyPath = (table,) if table else ()
+        where = f" in [{table}]" if table else ""
         for key in given:
             if key not in known:
                 hint = guess(key, known) or self._home(table, key) or f", only {', '.join(known)}"
-                self._fail((*table, key), f"unknown key {key!r}{where}{hint}")
+                self._fail((*path, key), f"unknown key {key!r}{where}{hint}")
         missing = [key for key in required if key not in given]
         if missing:
-            self._fail(table, f"missing key {missing[0]!r}{where}")
+            self._fail(path, f"missing key {missing[0]!r}{where}")
 
-    def _home(self, table: KeyPath, key: str) -> str:
+    def _home(self, table: str, key: str) -> str:
         """Where an unknown key would be right."""
         block = BLOCKS.get(str(self.document.get("block")))
-        tables: dict[str, Any] = {"params": block.params if block else Params, "model": ModelShape}
+        tables: dict[str, Any] = {"params": block.params if block else Params, "model": ModelParams}
         for name, kind in tables.items():
-            if table != (name,) and key in {f.name for f in dataclasses.fields(kind)}:
+            if table != name and key in {f.name for f in dataclasses.fields(kind)}:
                 return f", it belongs in [{name}]"
         return ", it belongs above the first table" if table and key in TOP_LEVEL else ""
 

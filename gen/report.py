@@ -56,7 +56,8 @@ class Report:
         else:
             self.line(plain_table(columns, cells, right, title))
 
-    def _rich_table(self, columns: Sequence[str], cells: list[list[str]], right: list[bool], title: str) -> None:
+    def _rich_table(self, columns: Sequence[str], cells: list[list[str]], right: list[bool],
+                    title: str) -> None:
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table

@@ -8,7 +8,7 @@ from typing import Any
 from rtl.registry import BLOCKS
 from sim_models.params.base import ParamError, Params, param
 
-__all__ = ["NAME_PATTERN", "TOP_LEVEL", "ModelShape", "derived", "is_name", "json_schema", "span"]
+__all__ = ["NAME_PATTERN", "TOP_LEVEL", "ModelParams", "derived", "is_name", "json_schema", "span"]
 
 #: a design's name, also the stem of its file
 NAME_PATTERN = r"[a-z][a-z0-9_]*"
@@ -24,8 +24,8 @@ TOP_LEVEL: dict[str, tuple[str, bool]] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelShape(Params):
-    """Shape of a Llama-style model, in the terms of the llama2.c checkpoint header."""
+class ModelParams(Params):
+    """Shape of a Llama-style model, with the names of ``sim_models.transformer``'s ``ModelShape``."""
 
     dim: int = param(64, "width of the residual stream", low=2, high=16384)
     hidden_dim: int = param(172, "width of the feed-forward layer", low=1, high=65536)
@@ -42,8 +42,8 @@ class ModelShape(Params):
 
     def validate(self) -> None:
         if self.dim % (2 * self.n_heads):
-            raise ParamError(f"dim must be a multiple of twice n_heads = {self.n_heads} (rotary positions turn "
-                             f"pairs), not {self.dim}", "dim")
+            raise ParamError(f"dim must be a multiple of twice n_heads = {self.n_heads} (rotary positions "
+                             f"turn pairs), not {self.dim}", "dim")
         if self.n_heads % self.n_kv_heads:
             raise ParamError(f"n_kv_heads must divide n_heads = {self.n_heads}, not {self.n_kv_heads}",
                              "n_kv_heads")
@@ -87,7 +87,8 @@ def json_schema() -> dict[str, Any]:
     properties["description"] |= {"type": "string"}
     properties["block"] |= {"enum": list(BLOCKS)}
     properties["params"] |= {"type": "object"}
-    properties["model"] |= _object(ModelShape) | {"required": [f.name for f in dataclasses.fields(ModelShape)]}
+    properties["model"] |= _object(ModelParams)
+    properties["model"]["required"] = [f.name for f in dataclasses.fields(ModelParams)]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Speculoos design",
@@ -107,9 +108,10 @@ def _object(params: type[Params]) -> dict[str, Any]:
 
 def _value(field: dataclasses.Field[Any]) -> dict[str, Any]:
     kinds = {bool: "boolean", int: "integer", str: "string"}
-    schema = {"description": field.metadata["doc"], "type": kinds[type(field.default)], "default": field.default,
-              "minimum": field.metadata["low"], "maximum": field.metadata["high"],
-              "enum": field.metadata["choices"] and list(field.metadata["choices"])}
+    schema = {"description": field.metadata["doc"], "type": kinds[type(field.default)],
+              "default": field.default, "minimum": field.metadata["low"],
+              "maximum": field.metadata["high"], "enum": field.metadata["choices"] and
+              list(field.metadata["choices"])}
     return {key: value for key, value in schema.items() if value is not None}
 
 

