@@ -1,0 +1,369 @@
+"""Builds a unit with Verilator, runs its cocotb bench and judges what came back.
+
+A run is good only if everything a good run has is there: a results file, at least one test, comparisons in
+each test, and no failure; silence is a failure.
+"""
+
+import dataclasses
+import importlib
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from rtl.registry import BLOCKS
+from rtl.unit import Unit
+from sim_models.params.base import Params
+from tb.common import BENCH_VARIABLE, BenchInfo, Port
+from tb.common.build import keyed_folder, run_logged, toolchain
+from tb.common.poison import BUILD_FLAGS, run_flags
+
+__all__ = ["BenchResult", "Build", "Failure", "build", "default_out", "regress", "run_bench", "run_unit",
+           "unit_ports", "variants"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+#: seconds of real time after which a simulator that does not end is killed
+WALL_LIMIT = 900.0
+_FLAGS = ("-O3", "-Wno-fatal", "--no-timing", "--output-split", "0", "--public-depth", "1",
+          "--timescale", "1ns/1ps", *BUILD_FLAGS)
+
+_emit_lock = threading.Lock()
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """A compiled simulator."""
+
+    folder: Path
+    #: Verilog module name
+    top: str
+    #: "" without, or "vcd" or "fst"
+    waves: str
+    #: whether an earlier build was used as it stands
+    reused: bool
+    ports: tuple[Port, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """One failed test, or the run itself (``test`` is empty)."""
+
+    test: str
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchResult:
+    """Outcome of one bench with one set of parameters."""
+
+    block: str
+    unit_name: str
+    #: tests that ran
+    tests: int
+    failures: tuple[Failure, ...]
+    #: elements compared, over all tests
+    comparisons: int
+    #: clock cycles simulated, over all tests
+    cycles: int
+    seed: int
+    #: real time with the build
+    seconds: float
+    #: waveform file, if one was asked for
+    waves: Path | None
+    #: the command that repeats this run
+    repeat: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything passed."""
+        return not self.failures
+
+
+def variants(block: str) -> dict[str, dict[str, object]]:
+    """The parameter sets that a block's bench is run with.
+
+    Raises
+    ------
+    ValueError
+        The bench has no ``VARIANTS`` with a "default".
+    """
+    named = getattr(importlib.import_module(BLOCKS[block].bench), "VARIANTS", None)
+    if not isinstance(named, dict) or "default" not in named:
+        raise ValueError(f"{BLOCKS[block].bench} needs VARIANTS, a dictionary with at least 'default': {{}}")
+    return named
+
+
+def unit_ports(unit: Unit) -> tuple[Port, ...]:
+    """Ports of a unit's Verilog module without clocks and resets."""
+    from amaranth.hdl import Const, Value
+    from amaranth.lib.wiring import In
+
+    flat = [("__".join(map(str, path)), member, Value.cast(value))
+            for path, member, value in unit.signature.flatten(unit)]
+    return tuple(Port(name, "in" if member.flow == In else "out", len(value))
+                 for name, member, value in flat if not isinstance(value, Const) and len(value))
+
+
+def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "") -> Build:
+    """Compile a unit for cocotb, or reuse an equal earlier build.
+
+    Parameters
+    ----------
+    unit:
+        What to simulate.
+    waves:
+        Whether runs can record a waveform (FST where the zlib and lz4 headers are installed, else VCD).
+    build_root:
+        Folder of all builds.
+    control:
+        Text of a Verilator control file (waivers, signals to make visible).
+
+    Raises
+    ------
+    ToolError
+        A compiler or Verilator is missing.
+    BuildError
+        The build failed.
+    """
+    tools = toolchain()
+    from cocotb_tools import config
+
+    from gen.emit import emit
+
+    with _emit_lock:
+        design = emit(unit)
+    kind = _wave_format(tools.env) if waves else ""
+    trace = {"": [], "vcd": ["--trace"], "fst": ["--trace-fst"]}[kind]
+    flags = [*_FLAGS, *trace]
+    libs = config.libs_dir
+
+    def make(folder: Path) -> None:
+        sources = ["design.v"]
+        (folder / "design.v").write_text(design.verilog)
+        if control:
+            (folder / "control.vlt").write_text(control)
+            sources.insert(0, "control.vlt")
+        main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
+        run_logged([
+            [tools.verilator, "--cc", "--exe", "--vpi", *flags, "--Mdir", ".", "--prefix", "Vtop",
+             "--top-module", design.top, "-o", "simulator",
+             "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator", str(main), *sources],
+            ["make", "-j2", "-C", ".", "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"],
+        ], folder, tools.env, f"module {design.top}")
+
+    folder, reused = keyed_folder(build_root, design.top, {
+        "verilog": design.verilog, "top": design.top, "flags": flags, "control": control,
+        "libs": str(libs)}, make)
+    return Build(folder, design.top, kind, reused, unit_ports(unit))
+
+
+def _wave_format(env: Mapping[str, str]) -> str:
+    """FST needs the headers of zlib and lz4 to compile."""
+    probe = subprocess.run(["g++", "-E", "-x", "c++", "-"], env=dict(env), capture_output=True, check=False,
+                           input=b"#include <zlib.h>\n#include <lz4.h>\n")
+    return "fst" if probe.returncode == 0 else "vcd"
+
+
+def default_out(build_root: Path, block: str, unit_name: str) -> Path:
+    """Where the results of a run go when nothing else is said."""
+    return Path(build_root) / "results" / block / unit_name
+
+
+def run_bench(block: str, params: Params, *, seed: int | None = None, waves: bool = False,
+              test: str | None = None, build_root: Path, out: Path | None = None) -> BenchResult:
+    """Build a block and run its bench.
+
+    Parameters
+    ----------
+    block, params:
+        A registered block and its parameters.
+    seed:
+        Seed of everything random; drawn (and reported) when None.
+    waves:
+        Record a waveform into ``out``.
+    test:
+        Run the tests of this name only.
+    build_root, out:
+        Folders of builds and of this run's results.
+
+    Raises
+    ------
+    KeyError
+        No such block.
+    ToolError, BuildError
+        See :func:`build`.
+    """
+    entry = BLOCKS[block]
+    return run_unit(entry.unit(params), entry.bench, block=block, seed=seed, waves=waves, test=test,
+                    build_root=build_root, out=out)
+
+
+def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, waves: bool = False,
+             test: str | None = None, build_root: Path, out: Path | None = None, control: str = "",
+             wall_limit: float = WALL_LIMIT) -> BenchResult:
+    """Run a bench module against any unit; :func:`run_bench` is this for registered blocks."""
+    began = time.monotonic()
+    if seed is None:
+        seed = secrets.randbelow(1 << 31)
+    made = build(unit, waves=waves, build_root=build_root, control=control)
+    folder = (out or default_out(build_root, block, made.top)).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    results, counts, log = folder / "results.xml", folder / "counts.jsonl", folder / "sim.log"
+    wave = folder / f"waves.{made.waves}" if made.waves else None
+    for stale in (results, counts, log, *([wave] if wave else [])):
+        stale.unlink(missing_ok=True)
+    info = BenchInfo(block, unit.params, made.ports, str(counts))
+    ended = _simulate(made, module, info, seed, test, results, log, wave, wall_limit)
+    tests, failures = _judge(results, counts, log, ended, module, test)
+    lines = _counts(counts)
+    return BenchResult(
+        block=block, unit_name=made.top, tests=tests, failures=failures, seed=seed,
+        comparisons=sum(line["compared"] for line in lines), cycles=sum(line["cycles"] for line in lines),
+        seconds=time.monotonic() - began, waves=wave if wave and wave.exists() else None,
+        repeat=_repeat(block, unit.params, seed, waves, test, failures))
+
+
+def _simulate(made: Build, module: str, info: BenchInfo, seed: int, test: str | None, results: Path,
+              log: Path, wave: Path | None, wall_limit: float) -> str:
+    """Run the simulator; returns how it ended, empty for well."""
+    from cocotb_tools import config
+    from find_libpython import find_libpython
+
+    env = dict(toolchain().env)
+    env.update({
+        BENCH_VARIABLE: info.encode(),
+        "COCOTB_TOPLEVEL": made.top, "TOPLEVEL_LANG": "verilog", "COCOTB_TEST_MODULES": module,
+        "COCOTB_RESULTS_FILE": str(results), "COCOTB_RANDOM_SEED": str(seed),
+        "COCOTB_TRUST_INERTIAL_WRITES": "1", "COCOTB_ANSI_OUTPUT": "0",
+        "GPI_USERS": f"{find_libpython()};{config.pygpi_entry_point()}",
+        "PYGPI_PYTHON_BIN": sys.executable, "PYTHONPATH": os.pathsep.join([str(_ROOT), *sys.path]),
+        "PATH": f"{env['PATH']}{os.pathsep}{config.libs_dir}"})
+    if test is not None:
+        env["COCOTB_TEST_FILTER"] = rf"\.{re.escape(test)}(/|$)"
+    command = [str(made.folder / "simulator"), *run_flags(seed)]
+    if wave is not None:
+        command += ["--trace", "--trace-file", str(wave)]
+    with log.open("w") as f:
+        child = subprocess.Popen(command, cwd=results.parent, env=env, stdin=subprocess.DEVNULL, stdout=f,
+                                 stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            code = child.wait(timeout=wall_limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            return f"the simulator did not end within {wall_limit:g} seconds and was stopped"
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            raise
+    if code < 0:
+        return f"the simulator crashed with {signal.Signals(-code).name}"
+    return f"the simulator ended with code {code}" if code else ""
+
+
+def _counts(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _judge(results: Path, counts: Path, log: Path, ended: str, module: str,
+           test: str | None) -> tuple[int, tuple[Failure, ...]]:
+    """Number of tests and everything that is wrong with a run."""
+    found: list[Failure] = []
+    names: list[str] = []
+    if results.exists():
+        for case in ElementTree.parse(results).getroot().iter("testcase"):
+            names.append(case.get("name", ""))
+            for kind in ("failure", "error", "skipped"):
+                for item in case.iter(kind):
+                    text = item.get("message") or item.get("error_msg") or (item.text or "").strip() or kind
+                    found.append(Failure(names[-1], text if kind != "skipped" else "the test was skipped"))
+        if not names:
+            named = f" named {test}" if test else ""
+            found.append(Failure("", f"no test ran: {module} has no test{named}"))
+    else:
+        found.append(Failure("", f"no results file was written; the log ends: {_tail(log)}"))
+    if ended:
+        found.append(Failure("", ended))
+    failed = {f.test for f in found}
+    compared = {line["test"]: line["compared"] for line in _counts(counts)}
+    found += [Failure(name, "the test compared nothing") for name in names
+              if name not in failed and not compared.get(str(name))]
+    text = log.read_text(errors="replace")
+    forgotten = re.findall(r"coroutine '\S+' was never awaited", text)
+    reported = " ".join(f.message for f in found)
+    found += [Failure("", line) for line in dict.fromkeys(forgotten) if line not in reported]
+    return len(names), tuple(found)
+
+
+def _tail(log: Path) -> str:
+    lines = [ln.strip() for ln in log.read_text(errors="replace").splitlines() if ln.strip()]
+    return " | ".join(lines[-3:]) or "(empty)"
+
+
+def _repeat(block: str, params: Params, seed: int, waves: bool, test: str | None,
+            failures: Sequence[Failure]) -> str:
+    words = ["speculoos", "sim", block, "--seed", str(seed)]
+    for field in dataclasses.fields(params):
+        value = getattr(params, field.name)
+        if value != field.default:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["--set", f"{field.name}={text}"]
+    name = test or next((f.test.partition("/")[0] for f in failures if f.test), None)
+    if name:
+        words += ["--test", name]
+    return " ".join([*words, "--waves"] if waves else words)
+
+
+def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: Path, seed: int | None = None,
+            waves: bool = False, on_result: Callable[[int, int, BenchResult], None] | None = None
+            ) -> list[BenchResult]:
+    """Run many benches side by side.
+
+    Parameters
+    ----------
+    items:
+        (block, parameters) pairs.
+    jobs:
+        Simulators at a time.
+    build_root, seed, waves:
+        As for :func:`run_bench`.
+    on_result:
+        Called with (finished, all, result) after each bench, for progress.
+
+    Returns
+    -------
+    list[BenchResult]
+        In the order of ``items``.
+
+    Raises
+    ------
+    ValueError
+        Nothing to run.
+    """
+    work = list(items)
+    if not work:
+        raise ValueError("nothing to run: no block was selected")
+    done: list[BenchResult | None] = [None] * len(work)
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = {pool.submit(run_bench, block, params, seed=seed, waves=waves, build_root=build_root): i
+                   for i, (block, params) in enumerate(work)}
+        try:
+            for count, future in enumerate(as_completed(futures), 1):
+                result = future.result()
+                done[futures[future]] = result
+                if on_result is not None:
+                    on_result(count, len(work), result)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [r for r in done if r is not None]

@@ -1,0 +1,1 @@
+"""Small units and benches, good and deliberately bad, that the test library itself is tested with."""
