@@ -47,6 +47,11 @@ class Report:
         """Print one line."""
         print(text, file=self.stream, flush=True)
 
+    def note(self, text: str) -> None:
+        """Print what is going on, for someone who waits at a terminal."""
+        if self.rich:
+            self.line(text)
+
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
         """Print a table; numbers stand to the right, floats with three decimals."""
         cells = [[_cell(value) for value in row] for row in rows]

