@@ -76,7 +76,8 @@ def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Pa
             (folder / name).write_text(text)
         run_logged([[
             tools.verilator, "--cc", "--exe", "--build", "-j", "2", *_FLAGS,
-            "-CFLAGS", _CFLAGS, "-CFLAGS", "-I..", "-LDFLAGS", _LDFLAGS, "-MAKEFLAGS", "OPT_FAST=-O3", "--prefix", "Vtop", "--top-module", top,
+            "-CFLAGS", _CFLAGS, "-CFLAGS", "-I..", "-LDFLAGS", _LDFLAGS,
+            "-MAKEFLAGS", "OPT_FAST=-O3", "--prefix", "Vtop", "--top-module", top,
             "--Mdir", "obj", "-o", "../model.so", "design.v", "shim.cpp",
         ]], folder, tools.env, f"module {top}")
 
@@ -356,7 +357,8 @@ def _bind(path: Path) -> ctypes.CDLL:
     for name, result, arguments in (
             ("sim_new", sim, [ctypes.c_uint32]), ("sim_free", None, [sim]), ("sim_cycle", i64, [sim]),
             ("sim_total", i64, [sim, i32]), ("sim_stamps", i64, [sim, i32]),
-            ("sim_rate", None, [sim, i32, i32]), ("sim_set", None, [sim, i32, u8]), ("sim_get", None, [sim, i32, u8]),
+            ("sim_rate", None, [sim, i32, i32]), ("sim_set", None, [sim, i32, u8]),
+            ("sim_get", None, [sim, i32, u8]),
             ("sim_push", None, [sim, i32, u8, i64]), ("sim_take", None, [sim, i32, u8, s64, i64]),
             ("sim_reset", None, [sim, i32]), ("sim_run", i32, [sim, s64, i64]),
             ("sim_steps", i32, [sim, i64]), ("sim_play", None, [sim, i64, i32, sim, sim, i32, sim, sim])):

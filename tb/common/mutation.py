@@ -1,0 +1,272 @@
+"""Mutation testing: all mutants of a unit in one build, thousands of runs a minute.
+
+Yosys puts every mutation behind an input ``mutsel`` (0 is the original); the stimulus runs once per value in
+a forked process, so that a mutant which crashes or hangs the model is simply killed.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rtl.unit import Unit
+from tb.common import Port
+from tb.common.native import NativeLibrary, NativeSim, compile_native
+from tb.common.runner import unit_ports
+
+__all__ = ["Mutant", "MutantSet", "MutationReport", "mutants", "run_mutants"]
+
+_SELECT_BITS = 16
+
+_LIST = r'''
+import sys; from pyosys import libyosys as ys
+top, n, seed = sys.argv[1:]; d = ys.Design()
+for c in ("read_verilog design.v", f"hierarchy -top {top}", "proc", "memory_collect", "flatten", "opt_clean",
+          "autoname", f"mutate -list {n} -seed {seed} -o list.txt", "write_rtlil design.il"): d.run_pass(c)
+'''
+_APPLY = r'''
+import sys; from pyosys import libyosys as ys
+d = ys.Design(); d.run_pass("read_rtlil design.il")
+for line in open("chosen.txt"): d.run_pass(line.strip())
+d.run_pass("opt_clean"); d.run_pass("write_verilog -noattr mutants.v")
+'''
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """One change to the netlist."""
+
+    #: value of ``mutsel``
+    number: int
+    #: inv, const0, const1, or cnot0/cnot1 (inverted while a neighbouring bit is 0 or 1)
+    mode: str
+    cell: str
+    port: str
+    bit: int
+    #: named wire at that place, empty when there is none
+    wire: str
+
+    def __str__(self) -> str:
+        wire = f" ({self.wire})" if self.wire else ""
+        return f"{self.number}: {self.mode} {self.cell}.{self.port}[{self.bit}]{wire}"
+
+
+@dataclasses.dataclass(frozen=True)
+class MutantSet:
+    """All mutants of a unit, compiled."""
+
+    library: NativeLibrary
+    mutants: tuple[Mutant, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class MutationReport:
+    """What the stimulus found.
+
+    Attributes
+    ----------
+    killed:
+        Mutants found, each with how (the message, ``crashed`` or ``hung``).
+    survivors:
+        Mutants that the stimulus did not notice.
+    seconds:
+        Real time.
+    """
+
+    killed: tuple[tuple[Mutant, str], ...]
+    survivors: tuple[Mutant, ...]
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        """Share of mutants killed, 0 to 1."""
+        return len(self.killed) / (len(self.killed) + len(self.survivors))
+
+
+def mutants(unit: Unit, count: int, seed: int, build_root: Path) -> MutantSet:
+    """Choose mutants evenly over the netlist and compile all of them at once.
+
+    Parameters
+    ----------
+    unit:
+        What to mutate, flattened. Clock and reset are left alone.
+    count:
+        Mutants wanted, fewer if the netlist has no more.
+    seed:
+        Of the choice.
+    build_root:
+        Folder of all builds.
+
+    Raises
+    ------
+    ValueError
+        The count is not from 1 to 65535, or the netlist has nothing to mutate.
+    """
+    if not 1 <= count < 1 << _SELECT_BITS:
+        raise ValueError(f"a number of mutants from 1 to {(1 << _SELECT_BITS) - 1} was wanted, not {count}")
+    from gen.emit import emit
+
+    design = emit(unit)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        (work / "design.v").write_text(design.verilog)
+        _yosys(_LIST, work, design.top, str(2 * count), str(seed))
+        lines = [ln for ln in (work / "list.txt").read_text().splitlines() if not _untouchable(ln)][:count]
+        if not lines:
+            raise ValueError(f"{design.top} has nothing to mutate")
+        chosen = [line.replace("mutate ", f"mutate -ctrl mutsel {_SELECT_BITS} {i} ", 1)
+                  for i, line in enumerate(lines, 1)]
+        (work / "chosen.txt").write_text("\n".join(chosen))
+        _yosys(_APPLY, work)
+        text = re.sub(r"\A/\*.*?\*/\n+", "", (work / "mutants.v").read_text())
+    ports = (*unit_ports(unit), Port("mutsel", "in", _SELECT_BITS))
+    library = compile_native(text, design.top, ports, build_root)
+    return MutantSet(library, tuple(_parse(i, line) for i, line in enumerate(lines, 1)))
+
+
+def _yosys(script: str, folder: Path, *arguments: str) -> None:
+    """Yosys ends its process on an error, so it has one of its own."""
+    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=folder, capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        errors = [ln for ln in (done.stdout + done.stderr).splitlines() if "ERROR" in ln]
+        raise RuntimeError(f"Yosys could not make the mutants: {' '.join(errors) or done.stderr[-300:]}")
+
+
+def _untouchable(line: str) -> bool:
+    return re.search(r"-port (\w*CLK|ARST|SRST)\b|-wire (clk|rst)\b", line) is not None
+
+
+def _parse(number: int, line: str) -> Mutant:
+    def option(name: str) -> str:
+        found = re.search(rf"-{name} (\S+)", line)
+        return found[1].lstrip("\\") if found else ""
+    wire = option("wire")
+    return Mutant(number, option("mode"), option("cell"), option("port"), int(option("portbit") or 0),
+                  f"{wire}[{option('wirebit')}]" if wire else "")
+
+
+def run_mutants(chosen: MutantSet, stimulus: Callable[[NativeSim], object], *, jobs: int = 2,
+                limit_s: float = 20.0, seed: int = 1) -> MutationReport:
+    """Run the stimulus against every mutant.
+
+    Parameters
+    ----------
+    chosen:
+        From :func:`mutants`.
+    stimulus:
+        Resets and drives the simulation it is given, and raises when something is wrong.
+    jobs:
+        Processes at a time.
+    limit_s:
+        Real seconds after which a mutant hangs.
+    seed:
+        Of each simulation.
+
+    Raises
+    ------
+    AssertionError
+        The stimulus finds fault with the original.
+    """
+    began = time.monotonic()
+    _attempt(chosen.library, stimulus, 0, seed)
+    numbers = [m.number for m in chosen.mutants]
+    workers = [_Worker(chosen.library, stimulus, numbers[i::jobs], limit_s, seed) for i in range(jobs)]
+    try:
+        while any(w.running for w in workers):
+            open_ends = [w.end for w in workers if w.running]
+            ready, _, _ = select.select(open_ends, [], [], 0.2)
+            for worker in workers:
+                if worker.running:
+                    worker.poll(worker.end in ready)
+    finally:
+        for worker in workers:
+            worker.stop()
+    verdict = {number: how for w in workers for number, how in w.verdicts.items()}
+    return MutationReport(tuple((m, verdict[m.number]) for m in chosen.mutants if verdict[m.number]),
+                          tuple(m for m in chosen.mutants if not verdict[m.number]), time.monotonic() - began)
+
+
+def _attempt(library: NativeLibrary, stimulus: Callable[[NativeSim], object], number: int, seed: int) -> None:
+    sim = NativeSim(library, seed=seed)
+    sim.set("mutsel", number)
+    stimulus(sim)
+
+
+class _Worker:
+    """A forked child that works through its mutants; replaced when it dies, and goes on with the next."""
+
+    def __init__(self, library: NativeLibrary, stimulus: Callable[[NativeSim], object],
+                 numbers: Sequence[int], limit_s: float, seed: int) -> None:
+        self.verdicts: dict[int, str] = {}
+        self._library, self._stimulus, self._seed, self._limit_s = library, stimulus, seed, limit_s
+        self._left = list(numbers)
+        self.running = False
+        self._fork()
+
+    def _fork(self) -> None:
+        if not self._left:
+            self.running = False
+            return
+        self.end, out = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self.end)
+            self._child(out)
+        os.close(out)
+        self.running, self._buffer, self._since = True, b"", time.monotonic()
+
+    def _child(self, out: int) -> None:
+        try:
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            for number in self._left:
+                how = ""
+                try:
+                    _attempt(self._library, self._stimulus, number, self._seed)
+                except Exception as error:
+                    how = f"{type(error).__name__}: {error}"[:300]
+                os.write(out, json.dumps([number, how]).encode() + b"\n")
+        finally:
+            os._exit(0)
+
+    def poll(self, readable: bool) -> None:
+        """Read verdicts; a child that ended early or took too long loses its current mutant."""
+        if readable:
+            text = os.read(self.end, 1 << 16)
+            self._buffer += text
+            *lines, self._buffer = self._buffer.split(b"\n")
+            for line in lines:
+                number, how = json.loads(line)
+                self.verdicts[number] = how
+                self._left.remove(number)
+                self._since = time.monotonic()
+            if not text:
+                self._reap("crashed")
+        elif time.monotonic() - self._since > self._limit_s:
+            os.kill(self._pid, signal.SIGKILL)
+            self._reap("hung")
+
+    def _reap(self, how: str) -> None:
+        os.close(self.end)
+        os.waitpid(self._pid, 0)
+        if self._left:
+            self.verdicts[self._left.pop(0)] = how
+        self._fork()
+
+    def stop(self) -> None:
+        """End the child, when the run is abandoned."""
+        if self.running:
+            os.kill(self._pid, signal.SIGKILL)
+            os.close(self.end)
+            os.waitpid(self._pid, 0)
+            self.running = False
