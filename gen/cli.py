@@ -111,3 +111,7 @@ def _help() -> str:
             f"Generates, verifies and measures RTL for speculative decoding.\n\n"
             f"commands:\n{commands}\n\n`speculoos COMMAND --help` explains one; every command takes "
             f"--json FILE.\nA first look: speculoos list")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

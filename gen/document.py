@@ -21,16 +21,18 @@ _MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tables() -> dict[str, str]:
-    """Every table by the name that its marker has: ``keys``, ``blocks``, ``presets``, ``model``, ``params:BLOCK``,
-    ``derived:BLOCK``."""
+    """Every table by the name that its marker has.
+
+    These are ``keys``, ``blocks``, ``presets``, ``model``, and ``params:BLOCK`` and ``derived:BLOCK``.
+    """
     configs = [load(path) for path in presets().values()]
     made = {
-        "keys": _table(["key", "what it is", "needed"],
-                       [[f"`{key}`", doc, "yes" if required else "no"] for key, (doc, required) in TOP_LEVEL.items()]),
-        "blocks": _table(["block", "folder", "what", "source"],
-                         [[f"`{b.name}`", f"`rtl/{b.folder}`", b.summary, b.source] for b in BLOCKS.values()]),
-        "presets": _table(["preset", "block", "what"],
-                          [[f"`{c.name}`", f"`{c.block.name}`", c.description] for c in configs]),
+        "keys": _table(["key", "what it is", "needed"], [
+            [f"`{key}`", doc, "yes" if needed else "no"] for key, (doc, needed) in TOP_LEVEL.items()]),
+        "blocks": _table(["block", "folder", "what", "source"], [
+            [f"`{b.name}`", f"`rtl/{b.folder}`", b.summary, b.source] for b in BLOCKS.values()]),
+        "presets": _table(["preset", "block", "what"], [
+            [f"`{c.name}`", f"`{c.block.name}`", c.description] for c in configs]),
         "model": _fields(ModelParams, with_default=False),
     }
     for block in BLOCKS.values():

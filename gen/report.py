@@ -113,13 +113,13 @@ class Progress:
             self._advance(text)
 
 
-def write_atomic(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str, overwrite: bool = True) -> None:
     """Write a whole text file or nothing.
 
     Raises
     ------
     UserError
-        The file cannot be written.
+        The file cannot be written, or it exists and is not to be overwritten.
     """
     temporary = None
     try:
@@ -131,8 +131,14 @@ def write_atomic(path: Path, text: str) -> None:
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-        temporary = None
+        if overwrite:
+            os.replace(temporary, path)
+            temporary = None
+        else:
+            # Unlike a rename, a hard link fails when there is a file, even one that has just come.
+            os.link(temporary, path)
+    except FileExistsError as e:
+        raise UserError(f"{path} exists already and is not overwritten") from e
     except OSError as e:
         raise UserError(f"{path} cannot be written: {e.strerror}", 1) from e
     finally:

@@ -33,7 +33,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
     chosen = [name for name, given in (("DESIGN", args.design), ("--model", args.model),
                                        ("--schema", args.schema)) if given]
     if len(chosen) != 1:
-        raise UserError(f"one of DESIGN, --model and --schema is needed, not {' and '.join(chosen) or 'none'}")
+        came = " and ".join(chosen) or "none"
+        raise UserError(f"one of DESIGN, --model and --schema is needed, not {came}")
     for option, needs, given, base in (("--tokenizer", "--model", args.tokenizer, args.model),
                                        ("--prompt", "--tokenizer", args.prompt, args.tokenizer),
                                        ("--set", "DESIGN", args.settings, args.design)):
@@ -56,6 +57,10 @@ def _model(args: argparse.Namespace, report: Report) -> int:
     from sim_models.transformer.checkpoint import CheckpointError, load_llama2c
     from sim_models.transformer.tokenizer import load_tokenizer
     tokens = None
+    for file in (args.model, args.tokenizer):
+        # Reading a device would never end; whatever else is wrong with a file, its loader says.
+        if file and file.exists() and not file.is_file():
+            raise UserError(f"{file} is not a regular file")
     try:
         shape = load_llama2c(args.model).shape
         if args.tokenizer:
@@ -94,7 +99,7 @@ def _design(args: argparse.Namespace, report: Report) -> int:
         [p.name, p.direction, f"{p.width}{' signed' if p.signed else ''}"] for p in ports])
     report.line()
     count = len(design.modules)
-    report.line(f"module {design.top}, {count} module{'s' * (count > 1)}, {len(design.verilog)} bytes of Verilog")
+    report.line(f"{design.top}: {count} module{'s' * (count > 1)}, {len(design.verilog)} bytes of Verilog")
     report.data.update(
         design=config.name, block=config.block.name, module=design.top, params=params,
         derived={k: v for k, (v, _) in figures.items()}, ports=[dataclasses.asdict(p) for p in ports],

@@ -5,7 +5,7 @@ import dataclasses
 from pathlib import Path
 
 from gen.errors import UserError
-from gen.report import Report
+from gen.report import Report, write_atomic
 
 __all__ = ["EXAMPLES", "add_arguments", "run"]
 
@@ -34,14 +34,9 @@ def run(args: argparse.Namespace, report: Report) -> int:
         raise UserError(f"{args.name} is the name of a {kind} already, the new design needs another")
     config = dataclasses.replace(resolve(args.source), name=args.name)
     path = args.output or Path(f"{args.name}.toml")
-    try:
-        # Mode x fails when the file is there, also if it appeared a moment ago.
-        with open(path, "x", encoding="utf-8") as f:
-            f.write(render(config))
-    except FileExistsError as e:
-        raise UserError(f"{path} exists already and is not overwritten") from e
-    except OSError as e:
-        raise UserError(f"{path} cannot be written: {e.strerror}") from e
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}")
+    write_atomic(path, render(config), overwrite=False)
     report.line(f"wrote {path}")
     report.line(f"next: speculoos check {path}")
     report.data["files"] = [str(path)]

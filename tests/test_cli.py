@@ -1,0 +1,194 @@
+"""The command line: output, exit codes, JSON, and what it must not import."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gen import cli
+from gen.cli import COMMANDS, main
+from gen.config import presets
+from gen.errors import UserError
+from gen.report import Report, write_atomic
+from rtl.registry import BLOCKS
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_every_command_has_a_module_with_help(capsys: Capture) -> None:
+    folder = Path(cli.__file__).parent / "commands"
+    assert {p.stem for p in folder.glob("*.py")} - {"__init__", "arguments"} == set(COMMANDS)
+    for name in COMMANDS:
+        code, out, err = run(capsys, name, "--help")
+        assert (code, err) == (0, "")
+        assert f"usage: speculoos {name}" in out
+        assert "--json FILE" in out
+
+
+def test_help_lists_the_commands_and_imports_nothing_heavy() -> None:
+    script = ("import sys; from gen.cli import main; code = main(['--help']); "
+              "print(sorted({'amaranth', 'numpy', 'rich', 'cocotb', 'asyncio'} & set(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    *lines, heavy = done.stdout.splitlines()
+    assert heavy == "[]"
+    assert all(any(line.strip().startswith(name) for line in lines) for name in COMMANDS)
+
+
+def test_no_arguments_is_not_success(capsys: Capture) -> None:
+    code, out, err = run(capsys)
+    assert (code, out) == (2, "")
+    assert "usage: speculoos" in err
+
+
+def test_version(capsys: Capture) -> None:
+    code, out, _ = run(capsys, "--version")
+    assert code == 0
+    assert out.startswith("speculoos 0.")
+
+
+def test_list_shows_every_block_and_preset(capsys: Capture) -> None:
+    code, out, err = run(capsys, "list")
+    assert (code, err) == (0, "")
+    assert {line.split()[0] for line in out.splitlines() if line} == {"block", "preset", *BLOCKS, *presets()}
+    assert "\x1b" not in out
+
+
+def test_json_file_is_whole_and_named(capsys: Capture, tmp_path: Path) -> None:
+    code, out, _ = run(capsys, "list", "--json", "list.json")
+    assert code == 0
+    assert out.endswith("wrote list.json\n")
+    data = json.loads((tmp_path / "list.json").read_text())
+    assert data["command"] == "list"
+    assert [b["name"] for b in data["blocks"]] == list(BLOCKS)
+    assert os.listdir(tmp_path) == ["list.json"]
+    assert (tmp_path / "list.json").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_json_on_standard_output_is_alone_there(capsys: Capture) -> None:
+    code, out, err = run(capsys, "list", "--json", "-")
+    assert code == 0
+    assert [p["name"] for p in json.loads(out)["presets"]] == list(presets())
+    assert "compute_engine" in err
+
+
+def test_new_then_check(capsys: Capture, tmp_path: Path) -> None:
+    code, out, _ = run(capsys, "new", "mine", "--from", "pe", "--json", "n.json")
+    assert code == 0
+    assert out.splitlines()[:2] == ["wrote mine.toml", "next: speculoos check mine.toml"]
+    assert json.loads((tmp_path / "n.json").read_text())["files"] == ["mine.toml"]
+    code, out, err = run(capsys, "check", "mine.toml", "--set", "operand_width=4", "--json", "c.json")
+    assert (code, err) == (0, "")
+    data = json.loads((tmp_path / "c.json").read_text())
+    assert (data["design"], data["block"], data["module"]) == ("mine", "pe", "pe_w4")
+    assert data["params"]["operand_width"] == 4
+    ports = {p["name"]: (p["direction"], p["width"], p["signed"]) for p in data["ports"]}
+    assert ports["clk"] == ("input", 1, False)
+    assert ports["activation"] == ("input", 4, True)
+    assert "pe_w4" in out
+
+
+def test_schema_is_json(capsys: Capture) -> None:
+    code, out, _ = run(capsys, "check", "--schema")
+    assert code == 0
+    assert json.loads(out)["properties"]["block"]["enum"] == list(BLOCKS)
+
+
+def test_doctor_is_content_and_quick(capsys: Capture) -> None:
+    started = time.monotonic()
+    code, out, _ = run(capsys, "doctor", "--json", "-")
+    assert time.monotonic() - started < 20
+    data = json.loads(out)
+    assert code == 0
+    assert data["ok"] is True
+    assert {"g++", "make", "perl", "verilator", "pyosys", "cocotb", "iverilog", "ccache", "build folder"} <= {
+        c["name"] for c in data["checks"]}
+
+
+def test_doctor_names_what_is_missing(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    code, out, err = run(capsys, "doctor")
+    assert (code, err) == (1, "")
+    assert out.splitlines()[-1] == "missing: g++, make, perl, verilator"
+    assert "it is not on PATH; to build simulations, install it with `apt install g++`" in out
+
+
+def test_interrupt_is_clean(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+    monkeypatch.setattr("gen.config.presets", interrupted)
+    code, out, err = run(capsys, "list")
+    assert (code, out, err) == (130, "", "speculoos: interrupted\n")
+
+
+def test_closed_pipe_is_quiet() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "gen.cli", "list"], stdout=writer, stderr=subprocess.PIPE,
+                          cwd=Path(cli.__file__).parents[1], check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("broken", ["os.chmod", "os.replace"])
+def test_failed_write_leaves_the_old_file(broken: str, tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.json"
+    file.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(broken, fail)
+    with pytest.raises(UserError, match=r"x.json cannot be written: No space left on device$"):
+        write_atomic(file, "new")
+    assert os.listdir(tmp_path) == ["x.json"]
+    assert file.read_text() == "old"
+
+
+def test_tables_align_and_round(capsys: Capture) -> None:
+    Report().table(["name", "n", "x"], [["a", 1, 0.5], ["long name", 22, None]], "Title")
+    assert capsys.readouterr().out == ("Title\n"
+                                       "name        n      x\n"
+                                       "a           1  0.500\n"
+                                       "long name  22\n")
+
+
+def test_terminal_gets_a_bar_and_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = os.openpty()
+    with os.fdopen(pair[1], "w") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        report = Report()
+        with report.progress("working", 2) as progress:
+            progress.step("half")
+            progress.step()
+        report.table(["name", "n"], [["[bold]a", 1]])
+        terminal.flush()
+        shown = os.read(pair[0], 1 << 16).decode()
+    os.close(pair[0])
+    assert "2/2" in shown
+    assert "[bold]a" in shown
+    assert "\x1b[" in shown
