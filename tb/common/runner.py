@@ -4,6 +4,7 @@ A run is good only if everything a good run has is there: a results file, at lea
 each test, and no failure; silence is a failure.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -38,6 +39,8 @@ _FLAGS = ("-O3", "-Wno-fatal", "--no-timing", "--output-split", "0", "--public-d
           "--timescale", "1ns/1ps", *BUILD_FLAGS)
 
 _emit_lock = threading.Lock()
+#: simulators at work
+_children: set["subprocess.Popen[bytes]"] = set()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,6 +259,7 @@ def _simulate(made: Build, module: str, info: BenchInfo, seed: int, test: str | 
     with log.open("w") as f:
         child = subprocess.Popen(command, cwd=results.parent, env=env, stdin=subprocess.DEVNULL, stdout=f,
                                  stderr=subprocess.STDOUT, start_new_session=True)
+        _children.add(child)
         try:
             code = child.wait(timeout=wall_limit)
         except subprocess.TimeoutExpired:
@@ -266,6 +270,8 @@ def _simulate(made: Build, module: str, info: BenchInfo, seed: int, test: str | 
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise
+        finally:
+            _children.discard(child)
     if code < 0:
         return f"the simulator crashed with {signal.Signals(-code).name}"
     return f"the simulator ended with code {code}" if code else ""
@@ -306,7 +312,7 @@ def _judge(results: Path, counts: Path, log: Path, ended: str, module: str,
 
 
 def _tail(log: Path) -> str:
-    lines = [ln.strip() for ln in log.read_text(errors="replace").splitlines() if ln.strip()]
+    lines = [ln.strip() for ln in log.read_text(errors="replace").splitlines() if ln.strip() and "$finish" not in ln]
     return " | ".join(lines[-3:]) or "(empty)"
 
 
@@ -365,5 +371,9 @@ def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: P
                     on_result(count, len(work), result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            # An interrupt reaches this thread alone, and the simulators are in sessions of their own.
+            for child in list(_children):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
             raise
     return [r for r in done if r is not None]
