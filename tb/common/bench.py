@@ -78,10 +78,13 @@ def _unawaited(ledger: Ledger) -> Iterator[None]:
             ledger.faults.append(str(message))
         shown(message, category, *rest, **more)
 
+    # what is there already cannot be a forgotten coroutine of this test: keep the collection at the end short
+    gc.freeze()
     with warnings.catch_warnings():
         warnings.filterwarnings("always", message=".*was never awaited", category=RuntimeWarning)
         warnings.showwarning = show
         yield
+    gc.unfreeze()
 
 
 @contextmanager

@@ -187,8 +187,14 @@ class Engine:
     async def until(self, done: Callable[[], bool]) -> None:
         """Wait until ``done()``, asked once a cycle after all drivers moved, is true."""
         event = Event()
-        self._waiters.append((done, event))
-        await event.wait()
+        waiter = (done, event)
+        self._waiters.append(waiter)
+        try:
+            await event.wait()
+        finally:
+            # a cancelled task must not be asked for again
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
 
     async def reset(self, cycles: int) -> None:
         """Hold reset high over ``cycles`` edges; all drivers forget their work at once."""

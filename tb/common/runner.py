@@ -312,7 +312,8 @@ def _judge(results: Path, counts: Path, log: Path, ended: str, module: str,
 
 
 def _tail(log: Path) -> str:
-    lines = [ln.strip() for ln in log.read_text(errors="replace").splitlines() if ln.strip() and "$finish" not in ln]
+    lines = [ln.strip() for ln in log.read_text(errors="replace").splitlines()]
+    lines = [ln for ln in lines if ln and "$finish" not in ln]
     return " | ".join(lines[-3:]) or "(empty)"
 
 
