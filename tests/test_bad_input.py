@@ -203,8 +203,8 @@ COMMAND_LINE = [
     Case("sim below a file", "sim pe --build-dir f/b",
          "--build-dir f/b: the folder cannot be made: Not a directory", {"f": ""}),
     Case("sim without a compiler", "sim pe",
-         "g++ is needed to build simulations, and it is not on PATH: install it with `apt install g++`", code=1,
-         prepare=lambda folder, monkeypatch: monkeypatch.setenv("PATH", str(folder))),
+         "g++ is needed to build simulations, and it is not on PATH: install it with `apt install g++`",
+         code=1, prepare=lambda folder, monkeypatch: monkeypatch.setenv("PATH", str(folder))),
 ]
 
 
@@ -237,7 +237,12 @@ MODEL_FILES = [
     Case("model: none", LOOK, "m.bin: cannot be read: No such file or directory"),
     Case("model: a folder", "check --model .", ". is not a regular file"),
     Case("model: a device", "check --model /dev/zero", "/dev/zero is not a regular file"),
-    Case("model: empty", LOOK, "m.bin: a llama2.c file has a header of 28 bytes, this file has 0", {"m.bin": b""}),
+    Case("model: empty", LOOK,
+         "m.bin: the header of a llama2.c file has 28 bytes, this file 0", {"m.bin": b""}),
+    Case("model: GGUF cut off", LOOK, "m.bin: the version needs 4 bytes at 4, the file has 4",
+         {"m.bin": b"GGUF"}),
+    Case("model: GGUF of the future", LOOK, "m.bin: the GGUF version must be 2 or 3, not 9",
+         {"m.bin": b"GGUF" + struct.pack("<IQQ", 9, 0, 0)}),
     Case("model: truncated", LOOK, f"m.bin: the header asks for {len(checkpoint())} bytes, this file has "
                                    f"{len(checkpoint()) - 1}", {"m.bin": lambda: checkpoint()[:-1]}),
     Case("model: too long", LOOK, f"m.bin: the header asks for {len(checkpoint())} bytes, this file has "
@@ -248,20 +253,19 @@ MODEL_FILES = [
          {"m.bin": patched(checkpoint, 8, bytes(4))}),
     Case("model: negative width", LOOK, "m.bin: dim must be from 1 to 65536, not -4",
          {"m.bin": patched(checkpoint, 0, struct.pack("<i", -4))}),
-    Case("model: heads do not divide", LOOK, "m.bin: dim must be a multiple of n_heads, not 4 and 3",
+    Case("model: heads do not divide", LOOK, "m.bin: dim must be a multiple of n_heads = 3, not 4",
          {"m.bin": patched(checkpoint, 12, struct.pack("<i", 3))}),
     Case("model: tokenizer without a model", "check pe --tokenizer t.bin", "--tokenizer needs --model"),
     Case("model: prompt without a tokenizer", f"{LOOK} --prompt a", "--prompt needs --tokenizer"),
-    Case("model: tokenizer truncated", TOKENS, "t.bin: a vocabulary of 32 tokens is wanted, the file ends in "
-                                               "token 31",
+    Case("model: tokenizer truncated", TOKENS, "t.bin: 32 tokens are wanted, the file ends in token 31",
          {"m.bin": checkpoint, "t.bin": lambda: tokenizer()[:-1]}),
-    Case("model: tokenizer of another model", TOKENS, f"t.bin: a vocabulary of 32 tokens ends at byte "
-                                                      f"{len(tokenizer())}, this file has {len(tokenizer()) + 9}",
+    Case("model: tokenizer of another model", TOKENS,
+         f"t.bin: 32 tokens end at byte {len(tokenizer())}, this file has {len(tokenizer()) + 9}",
          {"m.bin": checkpoint, "t.bin": lambda: tokenizer() + struct.pack("<fi", 0, 1) + b"x"}),
     Case("prompt: unknown letter", TOKENS, "the vocabulary has no piece for b'Z' and none for its byte 0x5a",
          {"m.bin": checkpoint, "t.bin": tokenizer}, last=("--prompt", "abZ")),
-    Case("prompt: unknown character", TOKENS, "the vocabulary has no piece for b'\\xe6\\xbc\\xa2' and none for "
-                                              "its byte 0xe6",
+    Case("prompt: unknown character", TOKENS,
+         "the vocabulary has no piece for b'\\xe6\\xbc\\xa2' and none for its byte 0xe6",
          {"m.bin": checkpoint, "t.bin": tokenizer}, last=("--prompt", "漢")),
     Case("prompt: not UTF-8", TOKENS, "the vocabulary has no piece for b'\\xff' and none for its byte 0xff",
          {"m.bin": checkpoint, "t.bin": tokenizer}, last=("--prompt", "\udcff")),
