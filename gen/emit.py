@@ -1,29 +1,65 @@
-"""From a Unit to Verilog: one module per unique component and parameters."""
+"""From a Unit to Verilog: one module per unique component and parameters.
+
+Each :class:`~rtl.unit.Unit` is elaborated once and written as one module; whatever it holds that is not a Unit
+(FIFOs, memories, helper components) becomes part of that module. A module's text depends on its own hardware and
+on the ports of its children alone, so the same module is the same text under every top.
+
+The emitter does not look into instances: ``ResetInserter`` and ``EnableInserter`` around a Unit would not reach its
+registers and must not be used; ``DomainRenamer`` works.
+"""
 
 import dataclasses
 import pathlib
 import re
-import subprocess
-import sys
 import tempfile
+from collections import Counter
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
+from amaranth.hdl import ClockSignal, Instance, ResetSignal, Shape, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
+from gen.errors import EmitError, ToolError
+from gen.names import check_name, plain_names
+from gen.yosys import run_yosys
 from rtl.unit import Unit
 
-__all__ = ["Design", "emit"]
+__all__ = ["Design", "Port", "emit", "member_ports"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """One port of a Verilog module."""
+
+    name: str
+    #: ``input`` or ``output``
+    direction: str
+    #: bits
+    width: int
+    signed: bool
+    #: ``data``, ``clock`` or ``reset``
+    role: str = "data"
 
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """Emitted Verilog: ``modules`` maps module name to text, leaves first; ``top`` names the last one."""
+    """Emitted Verilog.
+
+    All mappings are keyed by module name, leaves first; the last one is ``top``.
+    """
 
     top: str
+    #: text of each module
     modules: dict[str, str]
+    #: ports of each module, in the order of its header: clocks and resets, then the signature's
+    ports: dict[str, tuple[Port, ...]]
+    #: how often each module instantiates each other module
+    instances: dict[str, dict[str, int]]
+    #: block that each module is
+    blocks: dict[str, str]
+    #: parameters of each module
+    params: dict[str, dict[str, Any]]
 
     @property
     def verilog(self) -> str:
@@ -31,62 +67,212 @@ class Design:
         return "\n".join(self.modules.values())
 
 
+def emit(unit: Unit) -> Design:
+    """Emit ``unit`` and everything below it.
+
+    Parameters
+    ----------
+    unit: Unit
+        The top; a unit serves one elaboration, so make a new one for each call.
+
+    Raises
+    ------
+    EmitError
+        A module, member or port has a name that Verilog, VHDL or C++ reserves; two different units share a
+        module name; a module would be empty; a memory needs initial contents and is written; Yosys failed.
+    """
+    emitter = Emitter()
+    top = emitter.add(unit).name
+    texts = _finish(emitter.done)
+    return Design(
+        top, texts, {n: d.ports for n, d in emitter.done.items()},
+        {n: d.children for n, d in emitter.done.items()}, {n: d.unit.block for n, d in emitter.done.items()},
+        {n: dataclasses.asdict(d.unit.params) for n, d in emitter.done.items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Done:
+    """A module whose RTLIL exists."""
+
+    name: str
+    unit: Unit
+    rtlil: str
+    ports: tuple[Port, ...]
+    children: dict[str, int]
+
+    @property
+    def stub(self) -> str:
+        """RTLIL of a black box with these ports."""
+        wires = "".join(f"  wire width {p.width} {p.direction} {k} {'signed ' * p.signed}\\{p.name}\n"
+                        for k, p in enumerate(self.ports, 1))
+        return f"attribute \\blackbox 1\nmodule \\{self.name}\n{wires}end\n"
+
+
 class Emitter:
     """The platform during emission: turns each child Unit into an instance of its module."""
 
     def __init__(self) -> None:
-        self.done: dict[str, tuple[str, list[str]]] = {}
+        self.done: dict[str, _Done] = {}
+        #: the unit at work; :meth:`rtl.unit.Unit.elaborate` compares itself with it
         self.current: Unit | None = None
+        self._children: Counter[str] = Counter()
 
-    def add(self, unit: Unit) -> tuple[str, list[str]]:
+    def add(self, unit: Unit) -> _Done:
+        """Elaborate ``unit`` unless its module exists already."""
         name = unit.unit_name
-        if name not in self.done:
-            ports = {"__".join(map(str, p)): (Value.cast(v), PortDirection.Input if m.flow == In
-                                              else PortDirection.Output)
-                     for p, m, v in unit.signature.flatten(unit)}
-            outer, self.current = self.current, unit
-            text = rtlil.convert(unit, name=name, platform=self, ports=ports, emit_src=False)
-            self.current = outer
-            body = re.search(rf"(?ms)^module \\{re.escape(name)}\n(.*?)^end$", text)[1]
-            inputs = re.findall(r"(?m)^  wire width 1 input \d+  \\(\S+)$", body)
-            self.done[name] = text, [w for w in inputs if w not in ports]
-        return name, self.done[name][1]
+        _check_module_name(name, unit)
+        if name in self.done:
+            _check_same(name, self.done[name].unit, unit)
+            return self.done[name]
+        members = _members(unit)
+        outer = self.current, self._children
+        self.current, self._children = unit, Counter()
+        try:
+            text = rtlil.convert(unit, name=name, platform=self, emit_src=False, ports=member_ports(unit))
+            children = dict(self._children)
+        finally:
+            self.current, self._children = outer
+        text, ports = _ports(name, text, {n: p for n, (p, _) in members.items()})
+        other = next((n for n in self.done if n.lower() == name.lower()), None)
+        if other:
+            raise EmitError(f"the modules {other} and {name} differ in case alone, which many file systems and "
+                            f"VHDL do not tell apart: rename one of them")
+        self.done[name] = _Done(name, unit, text, ports, children)
+        return self.done[name]
 
     def instance_of(self, unit: Unit) -> Instance:
-        name, clocks = self.add(unit)
-        args: list[Any] = [("i" if m.flow == In else "o", "__".join(map(str, p)), v)
-                           for p, m, v in unit.signature.flatten(unit)]
-        for wire in clocks:
-            domain, _, kind = wire.rpartition("_")
-            args.append(("i", wire, (ClockSignal if kind == "clk" else ResetSignal)(domain or "sync")))
-        return Instance(name, *args)
+        """An instance of the module of ``unit``, with its clocks and resets connected."""
+        done = self.add(unit)
+        self._children[done.name] += 1
+        values = {n: v for n, (_, v) in _members(unit).items()}
+        args: list[Any] = []
+        for port in done.ports:
+            domain = port.name.rpartition("_")[0] or "sync"
+            if port.role == "clock":
+                value: Any = ClockSignal(domain)
+            elif port.role == "reset":
+                value = ResetSignal(domain, allow_reset_less=True)
+            else:
+                value = values[port.name]
+            args.append((port.direction[0], port.name, value))
+        return Instance(done.name, *args)
 
 
-FINISH = r'''
-import sys; from pyosys import libyosys as ys
-src, dst, top = sys.argv[1:]; d = ys.Design()
-at = "-remove generator -remove top -remove src -remove amaranth.hierarchy -remove amaranth.decoding"
-for c in (f"read_rtlil {src}", f"hierarchy -top {top}", "proc -norom", "memory_collect",
-          "setparam -set INIT 1'x t:$mem_v2", f"attrmap {at}", f"attrmap -modattr {at}",
-          "rename -hide w:*$*", "opt_clean", "autoname", f"write_verilog {dst}"): d.run_pass(c)
-'''
+def _members(unit: Unit) -> dict[str, tuple[Port, Value]]:
+    """The ports that the signature of ``unit`` stands for, by name."""
+    members: dict[str, tuple[Port, Value]] = {}
+    for path, member, value in unit.signature.flatten(unit):
+        for part in path:
+            reason = None if isinstance(part, int) else check_name(part)
+            if reason:
+                raise EmitError(f"member {'.'.join(map(str, path))} of {type(unit).__name__} cannot be a port, "
+                                f"because '{part}' {reason}: call it for example {_suggest(part)}")
+        name = "__".join(map(str, path))
+        if name in members:
+            raise EmitError(f"two members of {type(unit).__name__} would both become port {name}: rename one")
+        cast = Value.cast(value)
+        shape = Shape.cast(cast.shape())
+        if shape.width:
+            direction = "input" if member.flow == In else "output"
+            members[name] = Port(name, direction, shape.width, shape.signed), cast
+    return members
 
 
-def _ident(m: Any) -> str:
-    return re.sub(r"\W+", "_", m[1].replace("$", "")).strip("_") + " "
+def member_ports(unit: Unit) -> dict[str, tuple[Value, PortDirection]]:
+    """Ports of ``unit`` as Amaranth's RTLIL back end wants them."""
+    return {name: (value, PortDirection.Input if port.direction == "input" else PortDirection.Output)
+            for name, (port, value) in _members(unit).items()}
 
 
-def emit(unit: Unit) -> Design:
-    """Emit ``unit`` and everything below it."""
-    e = Emitter()
-    top, _ = e.add(unit)
-    with tempfile.TemporaryDirectory() as t:
-        il, v = pathlib.Path(t, "d.il"), pathlib.Path(t, "d.v")
-        il.write_text("\n".join(x[0] for x in e.done.values()))
-        subprocess.run([sys.executable, "-c", FINISH, il, v, top], check=True, stdout=subprocess.DEVNULL)
-        s = v.read_text()
-    s = re.sub(r"\A/\*.*?\*/\n+", "", s)
-    s = re.sub(r"(?m)^ *\(\* (?:enum_|full_case|hdlname).*\*\)\n", "", s)
-    s = re.sub(r"\\(\S+) ", _ident, s)
-    texts = {m[1]: m[0] for m in re.finditer(r"(?ms)^(?:\(\*[^\n]*\n)*module (\w+)\(.*?^endmodule\n", s)}
-    return Design(top, {n: texts[n] for n in e.done})
+def _suggest(word: str) -> str:
+    base = re.sub(r"\W+", "_", word).strip("_").lower() or "port"
+    return next(s for s in (base, f"{base}_o", f"i_{base}") if check_name(s) is None)
+
+
+def _check_module_name(name: str, unit: Unit) -> None:
+    reason = check_name(name)
+    if reason:
+        raise EmitError(f"{type(unit).__name__} cannot be written as module '{name}', because that {reason}: "
+                        f"change its block name or the tags of its parameters")
+
+
+def _check_same(name: str, first: Unit, second: Unit) -> None:
+    if (type(first), first.params, first.signature) != (type(second), second.params, second.signature):
+        raise EmitError(f"two different units are both called {name}: {_describe(first)} and "
+                        f"{_describe(second)}; unit_name must tell them apart")
+
+
+def _describe(unit: Unit) -> str:
+    return f"{type(unit).__module__}.{type(unit).__name__} with {unit.params}"
+
+
+_WIRE = re.compile(r"(?m)^  wire width (\d+) (input|output) \d+  (signed )?\\(\S+)$")
+
+
+def _ports(name: str, text: str, members: dict[str, Port]) -> tuple[str, tuple[Port, ...]]:
+    """Number the ports of module ``name`` in ``text``: clocks and resets, then the signature's order."""
+    start = re.search(rf"(?m)^module \\{re.escape(name)}\n", text)
+    if start is None:
+        raise EmitError(f"module {name} would be empty: it needs ports and something that drives them")
+    end = text.index("\nend\n", start.end())
+    body = text[start.end():end]
+    extra = []
+    for width, _, _, port in _WIRE.findall(body):
+        if port not in members:
+            role = "clock" if port.endswith("clk") else "reset"
+            if "$" in port or width != "1":
+                taken = port.partition("$")[0]
+                raise EmitError(f"member {taken} of module {name} has the name of a clock or reset: rename it")
+            extra.append(Port(port, "input", 1, False, role))
+    ports = (*sorted(extra, key=lambda p: (p.name.rpartition("_")[0], p.name)), *members.values())
+    number = {p.name: k for k, p in enumerate(ports, 1)}
+    body = _WIRE.sub(lambda m: f"  wire width {m[1]} {m[2]} {number[m[4]]} {(m[3] or '').strip()} \\{m[4]}", body)
+    return text[:start.end()] + body + text[end:], ports
+
+
+#: attributes that speak to Amaranth's users only; what a synthesizer reads (``ram_style``, ``keep``) stays
+_NOISE = re.compile(r"attribute \\((?:generator|top|src|init|full_case|amaranth\.\S+|enum_\S+)) ")
+
+
+def _finish(done: dict[str, _Done]) -> dict[str, str]:
+    """Verilog of each module."""
+    with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
+        jobs = {}
+        for name, d in done.items():
+            source = pathlib.Path(folder, f"{name}.il")
+            source.write_text(d.rtlil + "".join(done[c].stub for c in d.children))
+            jobs[name] = _script(source, name, d.rtlil)
+        try:
+            run_yosys(jobs)
+        except ToolError as error:
+            raise EmitError(str(error), error.exit_code) from None
+        return {name: _clean(name, pathlib.Path(folder, f"{name}.v").read_text()) for name in done}
+
+
+def _script(source: pathlib.Path, name: str, text: str) -> list[str]:
+    noise = " ".join(f"-remove {a}" for a in sorted(set(_NOISE.findall(text)) - {"init"}))
+    attributes = [f"attrmap {noise}", f"attrmap -modattr {noise}"] if noise else []
+    return [
+        f"read_rtlil {source}", f"hierarchy -check -top {name}", *attributes, "proc -norom", "pmuxtree", "flatten -noscopeinfo",
+        f"hierarchy -check -top {name}", "memory_collect",
+        # contents of a memory that is written are undefined until written; what is only read keeps its table
+        "select -assert-none t:$mem_v2 r:WR_PORTS>0 %i r:INIT=*1* %i",
+        "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
+        # resets and enables as people write them, equal expressions once; none of it introduces an x
+        "opt_clean -purge", "opt_expr -keepdc", "opt_merge", "opt_dff -simple-dffe -keepdc",
+        "opt_merge", "opt_muxtree", "opt_expr -keepdc", "opt_merge",
+        "rename -hide w:*$*", "opt_clean -purge", "autoname", "setattr -unset hdlname w:* c:* m:*",
+        f"setattr -mod -unset top {name}",
+        f"write_verilog {source.with_suffix('.v')}",
+    ]
+
+
+def _clean(name: str, text: str) -> str:
+    text = plain_names(re.sub(r"\A/\*.*?\*/\n+", "", text))
+    text = re.sub(r"(?m)^(  (?:input|output) )(.*;\n)  wire \2", r"\1\2", text)
+    text = text.replace(" = ! ", " = ~| ")      # the same for one bit; linters dislike a logical NOT of several
+    if not re.match(rf"(?:\(\*[^\n]*\n)*module {name}\(", text) or text.count("\nendmodule\n") != 1:
+        raise EmitError(f"Yosys wrote something else than the one module {name}", 1)
+    if not re.search(r"(?m)^  (?:assign|always|initial|\w+ \w+ \()", text):
+        raise EmitError(f"module {name} would be empty: it needs ports and something that drives them")
+    return text
