@@ -70,12 +70,18 @@ class Tokenizer:
     def encode(self, text: str | bytes, *, bos: bool = True) -> list[int]:
         """Tokens of a text, as llama2.c makes them: a space is put in front of a text that is not empty.
 
+        Bytes that are no UTF-8 (in a string: as ``surrogateescape`` has them) are spelt byte by byte.
+
         Raises
         ------
         CheckpointError
             A character has no piece and the vocabulary has no token for one of its bytes.
         """
-        raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        try:
+            raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        except UnicodeEncodeError as error:
+            raise CheckpointError(f"a text must be characters or bytes, not the lone surrogate "
+                                  f"{text[error.start]!r} at {error.start}") from None
         tokens = [BOS] if bos else []
         return tokens + self.merge(b" " + raw if raw else b"")
 
@@ -124,7 +130,7 @@ class Tokenizer:
         return [self._bytes[b] for b in character]
 
     def decode(self, tokens: list[int] | NDArray[np.integer]) -> bytes:
-        """Bytes of ``tokens``; begin, end and unknown give none, and the space in front goes.
+        """Bytes of ``tokens``; begin, end and unknown give none, and a space right after begin goes.
 
         Raises
         ------
@@ -138,7 +144,7 @@ class Tokenizer:
             if token > EOS:
                 byte = self._byte_of.get(token)
                 out += self.pieces[token] if byte is None else bytes([byte])
-        return out.removeprefix(b" ")
+        return out.removeprefix(b" ") if len(tokens) and tokens[0] == BOS else out
 
 
 def _characters(raw: bytes) -> list[bytes]:
