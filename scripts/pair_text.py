@@ -31,7 +31,7 @@ Stream = NDArray[np.int16]
 
 
 class TextError(RuntimeError):
-    """The text could not be fetched, or is not the text that the shipped pair was trained on."""
+    """The text could not be fetched, is not the one the shipped pair was trained on, or is too little."""
 
 
 def fetch_text(build: Path) -> list[str]:
@@ -92,6 +92,11 @@ def train_vocabulary(chapters: list[str], size: int) -> Tokenizer:
     """Byte-fallback BPE: three control pieces, 256 byte pieces, the characters, then merges by frequency.
 
     Pieces lie within words, a word's leading space included.
+
+    Raises
+    ------
+    TextError
+        All words have become pieces before there are ``size``.
     """
     counts = collections.Counter(w for c in chapters for w in WORD.findall(" " + c))
     pieces = byte_pieces() + sorted({c.encode() for w in counts for c in w})
@@ -101,6 +106,8 @@ def train_vocabulary(chapters: list[str], size: int) -> Tokenizer:
         for word, parts in words.items():
             for pair in itertools.pairwise(parts):
                 pairs[pair] += counts[word]
+        if not pairs:
+            raise TextError(f"the text must have pieces for a vocabulary of {size}, it has {len(pieces)}")
         best = min(pairs, key=lambda p: (-pairs[p], p))
         pieces.append("".join(best).encode())
         words = {word: _join(parts, best) for word, parts in words.items()}

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -91,4 +90,4 @@ class TorchLlama(nn.Module):
 
     def checkpoint(self) -> Checkpoint:
         """The weights as numpy arrays."""
-        return Checkpoint(self.shape, {n: np.array(p.detach()) for n, p in self.weights.items()})
+        return Checkpoint(self.shape, {n: p.detach().numpy().copy() for n, p in self.weights.items()})

@@ -1,5 +1,6 @@
 """llama2.c checkpoints: what is written is read back, and every wrong field has its own sentence."""
 
+import dataclasses
 import struct
 from pathlib import Path
 
@@ -18,9 +19,7 @@ from sim_models.transformer.checkpoint import (
 )
 
 SHAPE = ModelShape(dim=16, hidden_dim=24, n_layers=2, n_heads=4, n_kv_heads=2, vocab_size=32, max_seq_len=8)
-UNSHARED = ModelShape(dim=16, hidden_dim=24, n_layers=2, n_heads=4, n_kv_heads=2, vocab_size=32, max_seq_len=8,
-                      shared_classifier=False)
-HEADER = (16, 24, 2, 4, 2, 32, 8)
+UNSHARED = dataclasses.replace(SHAPE, shared_classifier=False)
 
 
 @pytest.fixture
@@ -167,9 +166,9 @@ def test_arrays_are_checked() -> None:
     ({"norm_eps": 1e-6}, "a llama2.c file means norm_eps = 1e-05, not 1e-06"),
     ({"rope_theta": 1e5}, "a llama2.c file means rope_theta = 10000, not 100000"),
 ])
-def test_what_the_format_cannot_say_is_not_written(tmp_path: Path, change: dict[str, float], message: str) -> None:
-    shape = ModelShape(dim=8, hidden_dim=8, n_layers=1, n_heads=1, n_kv_heads=1, vocab_size=4, max_seq_len=4,
-                       **change)
+def test_what_the_format_cannot_say_is_not_written(tmp_path: Path, change: dict[str, float],
+                                                   message: str) -> None:
+    shape = dataclasses.replace(SHAPE, **change)
     with pytest.raises(CheckpointError) as caught:
         save_llama2c(tmp_path / "a.bin", random_checkpoint(shape, 1))
     assert str(caught.value) == message
@@ -178,8 +177,7 @@ def test_what_the_format_cannot_say_is_not_written(tmp_path: Path, change: dict[
 
 def test_shape_refuses_a_wrong_epsilon() -> None:
     with pytest.raises(CheckpointError, match=r"^norm_eps must be positive and finite, not nan$"):
-        ModelShape(dim=8, hidden_dim=8, n_layers=1, n_heads=1, n_kv_heads=1, vocab_size=4, max_seq_len=4,
-                   norm_eps=float("nan"))
+        dataclasses.replace(SHAPE, norm_eps=float("nan"))
 
 
 def test_rotary_tables_match_llama2c_formula() -> None:

@@ -6,6 +6,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from sim_models.transformer.checkpoint import Checkpoint, ModelShape
+from sim_models.transformer.decoding import generate
 from sim_models.transformer.float_model import FloatModel
 
 NAMES = {"rms_att": "input_layernorm", "wq": "self_attn.q_proj", "wk": "self_attn.k_proj",
@@ -30,7 +31,10 @@ def reference(shape: ModelShape, seed: int) -> LlamaForCausalLM:
 
 
 def interleave(rows: np.ndarray, head_dim: int) -> np.ndarray:
-    """Hugging Face turns elements i and i + d/2 of a head; put them side by side."""
+    """Hugging Face turns elements i and i + d/2 of a head; put them side by side.
+
+    This is the permutation that llama.cpp's converter applies, so GGUF files hold the result.
+    """
     return rows.reshape(-1, 2, head_dim // 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 
@@ -77,10 +81,10 @@ def test_logits_equal_hugging_face(name: str) -> None:
 
 
 def test_greedy_text_equals_hugging_face() -> None:
-    from sim_models.transformer.decoding import generate
     shape = SHAPES["gqa-shared"]
     theirs = reference(shape, 21)
     prompt = [1, 5, 9, 30]
     with torch.no_grad():
-        wanted = theirs.generate(torch.tensor([prompt]), max_new_tokens=30, do_sample=False, eos_token_id=None)
+        wanted = theirs.generate(torch.tensor([prompt]), max_new_tokens=30, do_sample=False,
+                                 eos_token_id=None)
     assert generate(FloatModel(converted(theirs, shape)), prompt, 30) == wanted[0, len(prompt):].tolist()
