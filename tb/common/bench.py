@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import inspect
 import json
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import cocotb
 from cocotb.task import current_task
+from cocotb.triggers import SimTimeoutError, with_timeout
 
 from tb.common import bench_info
 from tb.common.ledger import Ledger
@@ -53,19 +55,36 @@ def bench_test(*, timeout_us: float, idle_cycles: int = 16) -> Callable[[Any], A
             ledger = Ledger(task.get_name().removeprefix("Test "))
             try:
                 with ledger, _unawaited(ledger), _watched_tasks(ledger):
-                    await function(dut, **arguments)
+                    await _in_time(ledger, function(dut, **arguments), timeout_us)
                     if ledger.engine is not None:
                         end = ledger.engine.cycle + idle_cycles
                         await ledger.engine.until(lambda: ledger.engine.cycle >= end)
-                    # a forgotten coroutine warns when it is collected
-                    gc.collect()
+                    _find_forgotten(ledger)
                     owed = ledger.owed()
                     if owed:
                         raise BenchFault("; ".join(owed))
             finally:
                 _write_counts(ledger)
-        return cocotb.test(timeout_time=timeout_us, timeout_unit="us")(test)
+        # cocotb's own limit is for a test that hangs in its idle cycles
+        return cocotb.test(timeout_time=2 * timeout_us, timeout_unit="us")(test)
     return decorate
+
+
+async def _in_time(ledger: Ledger, work: Coroutine[Any, Any, None], timeout_us: float) -> None:
+    """Await the test; when it takes too long, say what everybody was waiting for."""
+    try:
+        await with_timeout(work, timeout_us, "us")
+    except SimTimeoutError:
+        state = [m.state_text() for m in ledger.engine.monitors.values()] if ledger.engine else []
+        reasons = "; ".join([*ledger.owed(), *state])
+        raise BenchFault(f"not done after {timeout_us:g} us: {reasons}") from None
+
+
+def _find_forgotten(ledger: Ledger) -> None:
+    """Coroutines that never started: unreachable ones warn when collected, the others are looked up."""
+    gc.collect()
+    ledger.faults += [f"coroutine '{o.__qualname__}' was never awaited" for o in gc.get_objects()
+                      if inspect.iscoroutine(o) and inspect.getcoroutinestate(o) == inspect.CORO_CREATED]
 
 
 @contextmanager
@@ -78,7 +97,7 @@ def _unawaited(ledger: Ledger) -> Iterator[None]:
             ledger.faults.append(str(message))
         shown(message, category, *rest, **more)
 
-    # what is there already cannot be a forgotten coroutine of this test: keep the collection at the end short
+    # what is there already cannot be a forgotten coroutine of this test; the search at the end skips it
     gc.freeze()
     with warnings.catch_warnings():
         warnings.filterwarnings("always", message=".*was never awaited", category=RuntimeWarning)

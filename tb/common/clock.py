@@ -97,6 +97,13 @@ class Monitor:
         return (1 if self.valid is None else int(self.valid.value),
                 0 if self.payload is None else int(self.payload.value))
 
+    def state_text(self) -> str:
+        """Where the stream stands, for a test that hangs."""
+        last = f", the last in cycle {self.stamps[-1]}" if self.stamps else ""
+        ready = 1 if self.ready is None else self.ready.value
+        return (f"{self.name} made {self.rules.transfers} transfers{last}, "
+                f"valid {self.state()[0]}, ready {int(ready)}")
+
     def debt(self) -> str | None:
         """A beat that the device still offers and nobody takes."""
         if self.direction == "out" and self.valid is not None and self.offered and not self.moved:
@@ -124,11 +131,15 @@ class Engine:
                 direction = port.direction if kind == "valid" else "out" if port.direction == "in" else "in"
                 self.monitors[stem] = Monitor(dut, stem, direction, widths.get(f"{stem}__payload", 0))
 
-    def begin(self) -> None:
+    def begin(self, values: dict[str, int]) -> None:
         """Give every input a value, then start the clock and the loop."""
+        unknown = set(values) - {p.name for p in self.inputs}
+        if unknown:
+            raise ValueError(f"inputs of the device were wanted ({', '.join(p.name for p in self.inputs)}), "
+                             f"not {', '.join(sorted(unknown))}")
         for port in self.inputs:
             idle = poison_bits(port.width) if port.name.endswith("__payload") else 0
-            getattr(self.dut, port.name).value = idle
+            getattr(self.dut, port.name).value = values.get(port.name, idle)
         self.dut.rst.value = 1
         clock = Clock(self.dut.clk, PERIOD_NS, "ns").start(start_high=False)
         loop = cocotb.start_soon(self._loop(), name="engine")
@@ -220,7 +231,7 @@ def engine() -> Engine:
     return ledger.engine
 
 
-async def start(dut: Any, reset_cycles: int = 2) -> Engine:
+async def start(dut: Any, reset_cycles: int = 2, **inputs: int) -> Engine:
     """Start the clock with reset high and every input driven, then release reset.
 
     Parameters
@@ -229,12 +240,14 @@ async def start(dut: Any, reset_cycles: int = 2) -> Engine:
         Device under test; clock ``clk`` and reset ``rst`` (active high, synchronous).
     reset_cycles:
         Rising edges under reset, at least 1.
+    inputs:
+        First values of plain inputs; the others start at 0, payloads as poison.
     """
     ledger = current_ledger()
     if ledger is None:
         raise RuntimeError("start() works inside a test made by bench_test")
     ledger.engine = Engine(dut)
-    ledger.engine.begin()
+    ledger.engine.begin(inputs)
     await ledger.engine.reset(reset_cycles)
     return ledger.engine
 

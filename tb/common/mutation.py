@@ -5,9 +5,11 @@ a forked process, so that a mutant which crashes or hangs the model is simply ki
 """
 
 import dataclasses
+import faulthandler
 import json
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -226,6 +228,9 @@ class _Worker:
 
     def _child(self, out: int) -> None:
         try:
+            # a crash is an answer here, not something to report or to keep
+            faulthandler.disable()
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)

@@ -15,6 +15,7 @@ namespace {
 struct Port {
     uint8_t* at;
     int bytes;
+    bool input;
 };
 
 struct StreamPorts {
@@ -54,6 +55,13 @@ struct Sim {
         context->randSeed(static_cast<int>(seed & 0x7ffffffe) + 1);
         top.reset(new Vtop{context.get(), "top"});
         bind(top.get(), ports);
+        // Inputs start random like all else; the first edge must be a rising one.
+        for (const auto& port : ports) {
+            if (port.input) memset(port.at, 0, port.bytes);
+        }
+        set_clock(top.get(), 0);
+        set_reset(top.get(), 0);
+        top->eval();
         for (const auto& p : STREAMS) {
             Stream s;
             s.ports = p;

@@ -104,7 +104,8 @@ def _header(ports: tuple[Port, ...], clocked: bool) -> str:
     lines = ["inline void bind(Vtop* t, std::vector<Port>& p) {"]
     for port in ports:
         name = re.sub("__", "___05F", port.name)
-        lines.append(f"    p.push_back({{reinterpret_cast<uint8_t*>(&t->{name}), {-(-port.width // 8)}}});")
+        size, is_input = -(-port.width // 8), str(port.direction == "in").lower()
+        lines.append(f"    p.push_back({{reinterpret_cast<uint8_t*>(&t->{name}), {size}, {is_input}}});")
     lines += ["}", "const std::vector<StreamPorts> STREAMS = {"]
     lines += [f"    {{{v}, {r}, {p}, {str(i).lower()}}},  // {name}"
               for name, (v, r, p, i) in _streams(ports).items()]
@@ -134,8 +135,8 @@ class NativeSim:
 
     Notes
     -----
-    Cycles count from 0 at creation. Within a cycle, inputs are driven, the logic settles, transfers are
-    sampled, and the clock rises; a transfer's stamp is the number of that cycle.
+    Plain inputs start at 0. Cycles count from 0 at creation. Within a cycle, inputs are driven, the logic
+    settles, transfers are sampled, and the clock rises; a transfer's stamp is the number of that cycle.
     """
 
     def __init__(self, unit: Unit | NativeLibrary, build_root: Path | None = None, *, seed: int = 1) -> None:

@@ -207,6 +207,7 @@ def run_bench(block: str, params: Params, *, seed: int | None = None, waves: boo
         See :func:`build`.
     """
     entry = BLOCKS[block]
+    toolchain()                                         # a missing tool is reported before any work
     return run_unit(entry.unit(params), entry.bench, block=block, seed=seed, waves=waves, test=test,
                     build_root=build_root, out=out)
 

@@ -41,6 +41,8 @@ def compare(got: Any, want: Any, name: str) -> int:
         raise Mismatch(f"{name}: shape {g.shape} came, {w.shape} was wanted")
     if g.size == 0:
         raise Mismatch(f"{name}: nothing to compare (shape {g.shape})")
+    if not (g.dtype.kind in "biufO" and w.dtype.kind in "biufO"):
+        raise Mismatch(f"{name}: numbers were wanted, {g.dtype} came")
     if (g.dtype.kind == "f") != (w.dtype.kind == "f") or (g.dtype.kind == "f" and g.dtype != w.dtype):
         raise Mismatch(f"{name}: {g.dtype} came, {w.dtype} was wanted; float and integer codes are not "
                        "compared with each other")

@@ -1,7 +1,10 @@
 """The bench of a good design: everything it should do, it does."""
 
-from tb.common.bench import bench_test
+import cocotb
+
+from tb.common.bench import background, bench_test
 from tb.common.clock import cycles, reset, rng, start
+from tb.common.scenarios import every_scenario, play
 from tb.common.scoreboard import Scoreboard, compare
 from tb.common.streams import Sink, Source, after_valid, bursts, monitor, random
 from tests.designs.units import BEAT
@@ -54,3 +57,57 @@ async def reset_in_the_middle(dut):
     sent = beats(gen, 10)
     source.send(sent)
     compare((await sink.take(10))["data"], sent["data"], "data")
+
+
+@every_scenario
+@bench_test(timeout_us=200)
+async def scenarios(dut, scenario):
+    await start(dut)
+    gen = rng()
+    source = Source(dut, "i_beat", BEAT, gen)
+    sink = Sink(dut, "o_beat", BEAT, gen)
+
+    async def job(size):
+        sent = beats(gen, -(-size // 8))
+        source.send(sent)
+        compare((await sink.take(len(sent["last"])))["data"], sent["data"], f"{size} elements")
+
+    await play(dut, scenario, lanes=8, sources=[source], sinks=[sink], gen=gen, job=job)
+
+
+@bench_test(timeout_us=50)
+async def made_while_reset_is_high(dut):
+    """Drivers need no edge of reset: made under reset, they wait for its end and lose nothing."""
+    engine = await start(dut)
+    await cycles(3)
+    dut.rst.value = 1
+    await cycles(2)
+    gen = rng()
+    source = Source(dut, "i_beat", BEAT, gen)
+    sink = Sink(dut, "o_beat", BEAT, gen)
+    sent = beats(gen, 6)
+    source.send(sent)
+    await cycles(3)
+    compare([engine.in_reset, monitor("i_beat").rules.transfers, int(dut.i_beat__valid.value)], [1, 0, 0],
+            "reset, transfers, valid under reset")
+    dut.rst.value = 0
+    compare((await sink.take(6))["data"], sent["data"], "data")
+
+
+@bench_test(timeout_us=50)
+async def waits_for_background_work(dut):
+    """A task that ends before the test, and one declared endless, are both fine."""
+    await start(dut)
+    seen = []
+
+    async def watch():
+        while True:
+            await cycles(1)
+            seen.append(1)
+
+    async def work():
+        await cycles(5)
+        return 7
+    background(watch())
+    compare(await cocotb.start_soon(work()), 7, "result")
+    compare(len(seen) >= 5, True, "watched")

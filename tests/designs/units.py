@@ -1,80 +1,135 @@
-"""Streams that keep the rules, and one for each rule that is broken."""
+"""A stream unit that keeps the rules, and breaks one at a time when told to."""
 
 import dataclasses
 from typing import Any
 
 from amaranth.hdl import Module, Signal, signed
-from amaranth.lib import data, stream
+from amaranth.lib import data, enum, stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.unit import Unit
 from sim_models.params.base import Params, param
 
-__all__ = ["BEAT", "Echo", "EchoParams"]
+__all__ = ["BEAT", "Echo", "EchoParams", "Fault", "Mix"]
 
 BEAT = data.StructLayout({"data": data.ArrayLayout(signed(8), 8), "half": 1, "last": 1})
 
-FAULTS = ("none", "drops_valid", "changes_payload", "follows_ready", "payload_follows", "waits_for_ready",
-          "valid_in_reset", "loses_last", "repeats_last", "wrong_lane", "no_reset")
+
+class Fault(enum.Enum, shape=4):
+    """What is wrong with the echo."""
+
+    NONE = 0
+    DROPS_VALID = 1
+    CHANGES_PAYLOAD = 2
+    VALID_FOLLOWS_READY = 3
+    PAYLOAD_FOLLOWS_READY = 4
+    WAITS_FOR_READY = 5
+    VALID_IN_RESET = 6
+    LOSES_LAST = 7
+    REPEATS_LAST = 8
+    WRONG_LANE = 9
+    KEEPS_BEAT_OVER_RESET = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EchoParams(Params):
     """Parameters of the echo."""
 
-    fault: str = param("none", "the one rule that is broken", choices=FAULTS)
     add: int = param(0, "added to lane 0", low=0, high=100)
 
 
 class Echo(Unit):
-    """A one-deep register slice that passes beats on; ``fault`` names what is wrong with it."""
+    """A one-deep register slice that passes beats on.
+
+    Members
+    -------
+    fault: In(4)
+        A :class:`Fault`.
+    i_beat, o_beat: stream of BEAT
+    o_count: Out(8)
+        Beats accepted.
+    """
 
     block = "echo"
 
-    def __init__(self, params: EchoParams) -> None:
-        super().__init__(params, {"i_beat": In(stream.Signature(BEAT)), "o_beat": Out(stream.Signature(BEAT)),
-                                  "o_count": Out(8)})
+    def __init__(self, params: EchoParams | None = None) -> None:
+        super().__init__(params or EchoParams(), {
+            "fault": In(Fault), "o_count": Out(8),
+            "i_beat": In(stream.Signature(BEAT)), "o_beat": Out(stream.Signature(BEAT))})
 
     def body(self, platform: Any) -> Module:
         m = Module()
-        i, o, p = self.i_beat, self.o_beat, self.params
+        i, o = self.i_beat, self.o_beat
         beat = Signal(BEAT)
-        full = Signal(reset_less=p.fault == "no_reset")
-        blink = Signal(2)
-        m.d.sync += blink.eq(blink + 1)
+        full = Signal()
+        survivor = Signal(reset_less=True)
         m.d.comb += [i.ready.eq(~full | (o.valid & o.ready)), o.valid.eq(full), o.payload.eq(beat)]
         with m.If(i.valid & i.ready):
-            m.d.sync += [beat.eq(i.payload), full.eq(1), self.o_count.eq(self.o_count + 1)]
-            m.d.sync += beat.data[0].eq(i.payload.data[0] + p.add)
+            m.d.sync += [beat.eq(i.payload), full.eq(1), survivor.eq(1), self.o_count.eq(self.o_count + 1)]
+            m.d.sync += beat.data[0].eq(i.payload.data[0] + self.params.add)
         with m.Elif(o.valid & o.ready):
+            m.d.sync += [full.eq(0), survivor.eq(0)]
+
+        phase = Signal(2)
+        m.d.sync += phase.eq(phase + 1)
+        with m.Switch(self.fault):
+            self._break_handshake(m, full, beat, phase, survivor)
+            self._break_data(m, full, beat)
+        return m
+
+    def _break_handshake(self, m: Module, full: Signal, beat: Any, phase: Signal, survivor: Signal) -> None:
+        o = self.o_beat
+        with m.Case(Fault.DROPS_VALID):
+            m.d.comb += o.valid.eq(full & (phase != 3))
+        with m.Case(Fault.CHANGES_PAYLOAD):
+            m.d.comb += o.payload.half.eq(phase[1])
+        with m.Case(Fault.VALID_FOLLOWS_READY):
+            m.d.comb += o.valid.eq(full & o.ready)
+        with m.Case(Fault.PAYLOAD_FOLLOWS_READY):
+            m.d.comb += o.payload.half.eq(beat.half ^ o.ready)
+        with m.Case(Fault.WAITS_FOR_READY):
+            seen = Signal()
+            m.d.sync += seen.eq(full & (seen | o.ready) & ~(o.valid & o.ready))
+            m.d.comb += o.valid.eq(full & seen)
+        with m.Case(Fault.VALID_IN_RESET):
+            waking = Signal(init=1)
+            m.d.sync += waking.eq(0)
+            m.d.comb += o.valid.eq(full | waking)
+        with m.Case(Fault.KEEPS_BEAT_OVER_RESET):
+            m.d.comb += o.valid.eq(survivor)
+
+    def _break_data(self, m: Module, full: Signal, beat: Any) -> None:
+        i, o = self.i_beat, self.o_beat
+        with m.Case(Fault.LOSES_LAST), m.If(i.valid & i.ready & i.payload.last):
             m.d.sync += full.eq(0)
-        match p.fault:
-            case "drops_valid":
-                m.d.comb += o.valid.eq(full & (blink != 3))
-            case "changes_payload":
-                m.d.comb += o.payload.half.eq(blink[1])
-            case "follows_ready":
-                m.d.comb += o.valid.eq(full & o.ready)
-            case "payload_follows":
-                m.d.comb += o.payload.half.eq(beat.half & o.ready)
-            case "waits_for_ready":
-                seen = Signal()
-                m.d.sync += seen.eq(o.ready | (seen & full & ~(o.valid & o.ready)))
-                m.d.comb += o.valid.eq(full & seen)
-            case "valid_in_reset":
-                waking = Signal(init=1)
-                m.d.sync += waking.eq(0)
-                m.d.comb += o.valid.eq(full | waking)
-            case "loses_last":
-                with m.If(i.valid & i.ready & i.payload.last):
-                    m.d.sync += full.eq(0)
-            case "repeats_last":
-                again = Signal()
-                with m.If(o.valid & o.ready & o.payload.last):
-                    m.d.sync += again.eq(~again)
-                    with m.If(~again):
-                        m.d.sync += full.eq(1)
-                m.d.comb += i.ready.eq(~full | (o.valid & o.ready & ~o.payload.last))
-            case "wrong_lane":
-                m.d.comb += o.payload.data[5].eq(beat.data[5] ^ (beat.data[5] == 77))
+        with m.Case(Fault.REPEATS_LAST):
+            again = Signal()
+            m.d.comb += i.ready.eq(~full)
+            with m.If(o.valid & o.ready & o.payload.last & ~again):
+                m.d.sync += [again.eq(1), full.eq(1)]
+        with m.Case(Fault.WRONG_LANE):
+            m.d.comb += o.payload.data[5].eq(beat.data[5] ^ 4)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MixParams(Params):
+    """Parameters of the mixer."""
+
+    registered: bool = param(True, "has a clock")
+
+
+class Mix(Unit):
+    """Plain ports wider than a machine word: ``both = a ^ b``, ``previous`` is the last cycle's ``a``."""
+
+    block = "mix"
+
+    def __init__(self, registered: bool = True) -> None:
+        super().__init__(MixParams(registered=registered), {
+            "a": In(100), "b": In(100), "both": Out(100), "previous": Out(100)})
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        m.d.comb += self.both.eq(self.a ^ self.b)
+        if self.params.registered:
+            m.d.sync += self.previous.eq(self.a)
         return m
