@@ -12,7 +12,6 @@ import dataclasses
 import pathlib
 import re
 import tempfile
-from collections import Counter
 from typing import Any
 
 from amaranth.back import rtlil
@@ -54,12 +53,14 @@ class Design:
     modules: dict[str, str]
     #: ports of each module, in the order of its header: clocks and resets, then the signature's
     ports: dict[str, tuple[Port, ...]]
-    #: how often each module instantiates each other module
-    instances: dict[str, dict[str, int]]
+    #: what each module instantiates, in the order of its text: name of the instance, module
+    instances: dict[str, tuple[tuple[str, str], ...]]
     #: block that each module is
     blocks: dict[str, str]
     #: parameters of each module
     params: dict[str, dict[str, Any]]
+    #: for each module, Amaranth's hierarchical name of every register and memory, by its name in the Verilog
+    origins: dict[str, dict[str, str]]
 
     @property
     def verilog(self) -> str:
@@ -83,11 +84,15 @@ def emit(unit: Unit) -> Design:
     """
     emitter = Emitter()
     top = emitter.add(unit).name
-    texts = _finish(emitter.done)
+    done = emitter.done
+    finished = _finish(done)
     return Design(
-        top, texts, {n: d.ports for n, d in emitter.done.items()},
-        {n: d.children for n, d in emitter.done.items()}, {n: d.unit.block for n, d in emitter.done.items()},
-        {n: dataclasses.asdict(d.unit.params) for n, d in emitter.done.items()})
+        top=top, modules={n: text for n, (text, _) in finished.items()}, ports={n: d.ports for n, d in done.items()},
+        
+        instances={n: tuple((i, c) for c, i in _INSTANCE.findall(text) if c in done) for n, (text, _) in finished.items()},
+        blocks={n: d.unit.block for n, d in done.items()},
+        params={n: dataclasses.asdict(d.unit.params) for n, d in done.items()},
+        origins={n: origins for n, (_, origins) in finished.items()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +103,7 @@ class _Done:
     unit: Unit
     rtlil: str
     ports: tuple[Port, ...]
-    children: dict[str, int]
+    children: tuple[str, ...]
 
     @property
     def stub(self) -> str:
@@ -115,7 +120,7 @@ class Emitter:
         self.done: dict[str, _Done] = {}
         #: the unit at work; :meth:`rtl.unit.Unit.elaborate` compares itself with it
         self.current: Unit | None = None
-        self._children: Counter[str] = Counter()
+        self._children: dict[str, None] = {}
 
     def add(self, unit: Unit) -> _Done:
         """Elaborate ``unit`` unless its module exists already."""
@@ -126,10 +131,10 @@ class Emitter:
             return self.done[name]
         members = _members(unit)
         outer = self.current, self._children
-        self.current, self._children = unit, Counter()
+        self.current, self._children = unit, {}
         try:
             text = rtlil.convert(unit, name=name, platform=self, emit_src=False, ports=member_ports(unit))
-            children = dict(self._children)
+            children = tuple(self._children)
         finally:
             self.current, self._children = outer
         text, ports = _ports(name, text, {n: p for n, (p, _) in members.items()})
@@ -143,7 +148,7 @@ class Emitter:
     def instance_of(self, unit: Unit) -> Instance:
         """An instance of the module of ``unit``, with its clocks and resets connected."""
         done = self.add(unit)
-        self._children[done.name] += 1
+        self._children[done.name] = None
         values = {n: v for n, (_, v) in _members(unit).items()}
         args: list[Any] = []
         for port in done.ports:
@@ -234,13 +239,14 @@ def _ports(name: str, text: str, members: dict[str, Port]) -> tuple[str, tuple[P
 _NOISE = re.compile(r"attribute \\((?:generator|top|src|init|full_case|amaranth\.\S+|enum_\S+)) ")
 
 
-def _finish(done: dict[str, _Done]) -> dict[str, str]:
-    """Verilog of each module."""
+def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
+    """Verilog of each module, and the origins of its names."""
     with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
         jobs = {}
         for name, d in done.items():
             source = pathlib.Path(folder, f"{name}.il")
-            source.write_text(d.rtlil + "".join(done[c].stub for c in d.children))
+            named = re.sub(r"(?m)^(  (?:wire|memory) .*\\(\S+))$", r'  attribute \\hdlname "\2"\n\1', d.rtlil)
+            source.write_text(named + "".join(done[c].stub for c in d.children))
             jobs[name] = _script(source, name, d.rtlil)
         try:
             run_yosys(jobs)
@@ -250,29 +256,32 @@ def _finish(done: dict[str, _Done]) -> dict[str, str]:
 
 
 def _script(source: pathlib.Path, name: str, text: str) -> list[str]:
-    noise = " ".join(f"-remove {a}" for a in sorted(set(_NOISE.findall(text)) - {"init"}))
-    attributes = [f"attrmap {noise}", f"attrmap -modattr {noise}"] if noise else []
+    noise = " ".join(f"-remove {a}" for a in sorted({"full_case", *_NOISE.findall(text)} - {"init"}))
     return [
-        f"read_rtlil {source}", f"hierarchy -check -top {name}", *attributes, "proc -norom", "pmuxtree", "flatten -noscopeinfo",
-        f"hierarchy -check -top {name}", "memory_collect",
+        f"read_rtlil {source}", f"hierarchy -check -top {name}", "proc -norom", "pmuxtree", "flatten -noscopeinfo",
+        f"hierarchy -check -top {name}", f"attrmap {noise}", f"attrmap -modattr {noise}", "memory_collect",
         # contents of a memory that is written are undefined until written; what is only read keeps its table
         "select -assert-none t:$mem_v2 r:WR_PORTS>0 %i r:INIT=*1* %i",
         "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
         # resets and enables as people write them, equal expressions once; none of it introduces an x
-        "opt_clean -purge", "opt_expr -keepdc", "opt_merge", "opt_dff -simple-dffe -keepdc",
-        "opt_merge", "opt_muxtree", "opt_expr -keepdc", "opt_merge",
-        "rename -hide w:*$*", "opt_clean -purge", "autoname", "setattr -unset hdlname w:* c:* m:*",
-        f"setattr -mod -unset top {name}",
-        f"write_verilog {source.with_suffix('.v')}",
+        "rename -hide w:*$*", "opt_clean -purge", "opt_expr -keepdc", "opt_merge", "opt_dff -simple-dffe -keepdc",
+        "opt_merge", "opt_muxtree", "opt_expr -keepdc", "opt_merge", "opt_clean -purge", "autoname",
+        f"setattr -mod -unset top {name}", f"write_verilog {source.with_suffix('.v')}",
     ]
 
 
-def _clean(name: str, text: str) -> str:
+_INSTANCE = re.compile(r"(?m)^  (\w+) (\w+) \($")
+_ORIGIN = re.compile(r'(?m)^  \(\* hdlname = "([^"]*)" \*\)\n(?:  output .*\n)?(?=  reg (?:signed )?(?:\[[^]]*\] )?(\w+))')
+
+
+def _clean(name: str, text: str) -> tuple[str, dict[str, str]]:
     text = plain_names(re.sub(r"\A/\*.*?\*/\n+", "", text))
+    origins = {m[2]: m[1].replace(" ", ".") for m in _ORIGIN.finditer(text)}
+    text = re.sub(r"(?m)^ *\(\* hdlname = .*\*\)\n", "", text)
     text = re.sub(r"(?m)^(  (?:input|output) )(.*;\n)  wire \2", r"\1\2", text)
     text = text.replace(" = ! ", " = ~| ")      # the same for one bit; linters dislike a logical NOT of several
     if not re.match(rf"(?:\(\*[^\n]*\n)*module {name}\(", text) or text.count("\nendmodule\n") != 1:
         raise EmitError(f"Yosys wrote something else than the one module {name}", 1)
     if not re.search(r"(?m)^  (?:assign|always|initial|\w+ \w+ \()", text):
         raise EmitError(f"module {name} would be empty: it needs ports and something that drives them")
-    return text
+    return text, origins

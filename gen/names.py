@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["check_name", "plain_names"]
+__all__ = ["check_name", "plain_names", "renamed"]
 
 _VERILOG = """
 accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind
@@ -115,3 +115,12 @@ def _readable(name: str) -> str:
             root += "" if match[2] in (None, "Y", "Q") else f"_{match[2].lower()}"
     root = re.sub(r"\W+", "_", re.sub(r"\$\d+", "", root)).strip("_")[:LONGEST].rstrip("_")
     return root if re.match(r"[A-Za-z]", root) else f"n_{root}".rstrip("_")
+
+
+def renamed(module: str, names: dict[str, str]) -> str:
+    """One Verilog module with some identifiers replaced by escaped ones."""
+    def new(match: re.Match[str]) -> str:
+        name = match[3]
+        return f"\\{names[name]} " if name in names else match[0]
+
+    return _TOKEN.sub(new, module)
