@@ -41,15 +41,16 @@ def test_lane_sum_differs_from_a_running_sum_where_order_matters() -> None:
 
 def test_exp_is_within_an_ulp_of_the_truth() -> None:
     rng = np.random.default_rng(3)
-    x = np.concatenate((rng.uniform(-87, 88, 20000), rng.uniform(-1, 1, 20000))).astype(F)
+    x = np.concatenate((rng.uniform(-87, 87, 20000), rng.uniform(-1, 1, 20000))).astype(F)
     got, truth = exact.exp(x), np.exp(x.astype(np.float64))
     assert np.max(np.abs(got - truth) / np.spacing(truth.astype(F))) < 0.502
 
 
 def test_exp_corners() -> None:
-    x = np.array([0, -0.0, 1, -87.33654, -87.4, -103, -np.inf, 88, 1000], F)
-    e88 = F(math.exp(88))
-    assert exact.exp(x).tolist() == [1, 1, F(math.e), F(math.exp(float(F(-87.33654)))), 0, 0, 0, e88, e88]
+    x = np.array([0, -0.0, 1, -87.33654, -87.4, -103, -np.inf, 87, 1000], F)
+    top = F(math.exp(87))
+    assert F(1) / top >= np.finfo(F).tiny
+    assert exact.exp(x).tolist() == [1, 1, F(math.e), F(math.exp(float(F(-87.33654)))), 0, 0, 0, top, top]
 
 
 def test_exp_does_not_depend_on_the_place_in_an_array() -> None:

@@ -119,9 +119,9 @@ def scalar_forward(q: QuantisedCheckpoint, tokens: list[int]) -> np.ndarray:
             scores = [F(F(F(sum(a * b for a, b in zip(q8[h], k[kv], strict=True))) * factor) * ks[kv])
                       for k, ks, _, _ in memory[layer]]
             e = [exact.exp(np.array([F(v - max(scores))]))[0] for v in scores]
-            total = lane_sum(e)
+            inverse = F(F(1) / lane_sum(e))
             v_scales = [vs[kv] for _, _, _, vs in memory[layer]]
-            p8, p_scale = quantise([F(F(v / total) * vs) for v, vs in zip(e, v_scales, strict=True)])
+            p8, p_scale = quantise([F(F(v * inverse) * vs) for v, vs in zip(e, v_scales, strict=True)])
             values = [v[kv] for _, _, v, _ in memory[layer]]
             sums = [sum(p * v[i] for p, v in zip(p8, values, strict=True)) for i in range(s.head_dim)]
             out += [F(F(acc) * p_scale) for acc in sums]
@@ -135,7 +135,7 @@ def scalar_forward(q: QuantisedCheckpoint, tokens: list[int]) -> np.ndarray:
             x = [F(a + b) for a, b in zip(x, linear(mixed, f"layers.{layer}.wo"), strict=True)]
             h = norm(x, q.norms["rms_ffn"][layer])
             gate, up = linear(h, f"layers.{layer}.w1"), linear(h, f"layers.{layer}.w3")
-            silu = [F(g / F(F(1) + exact.exp(np.array([-g]))[0])) for g in gate]
+            silu = [F(g * F(F(1) / F(F(1) + exact.exp(np.array([-g]))[0]))) for g in gate]
             gated = [F(g * u) for g, u in zip(silu, up, strict=True)]
             x = [F(a + b) for a, b in zip(x, linear(gated, f"layers.{layer}.w2"), strict=True)]
         logits.append(linear(norm(x, q.norms["rms_final"]), "wcls"))

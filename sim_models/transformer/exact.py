@@ -48,10 +48,10 @@ _EXP = [np.float64(1 / f) for f in (3628800, 362880, 40320, 5040, 720, 120, 24, 
 def exp(x: Float) -> Float:
     """e to the x: a polynomial of degree 10 in float64, rounded once to float32; below 2**-126 it is zero.
 
-    Error against the true value below 0.501 ulp of float32. Arguments above 88 are taken as 88, so the result
-    is finite; NaN is not allowed.
+    Error against the true value below 0.502 ulp of float32. Arguments above 87 are taken as 87, so neither
+    the result nor its reciprocal leaves the normal numbers; NaN is not allowed.
     """
-    y = np.clip(x, np.float32(-104), np.float32(88)).astype(np.float64)
+    y = np.clip(x, np.float32(-104), np.float32(87)).astype(np.float64)
     whole = np.rint(y * _LOG2E)
     rest = y - whole * _LN2
     power = np.full_like(rest, _EXP[0])
@@ -62,15 +62,18 @@ def exp(x: Float) -> Float:
 
 
 def silu(x: Float) -> Float:
-    """x / (1 + exp(-x))."""
-    return x / (_ONE + exp(-x))
+    """x * (1 / (1 + exp(-x)))."""
+    return x * (_ONE / (_ONE + exp(-x)))
 
 
 def softmax(scores: Float, valid: NDArray[np.bool_]) -> Float:
-    """exp(s - max) / lane sum over the valid elements of the last axis, zero elsewhere; one must be valid."""
+    """exp(s - max) * (1 / lane sum) over the valid elements of the last axis, zero elsewhere.
+
+    At least one element of every row must be valid.
+    """
     top = np.max(np.where(valid, scores, np.float32(-np.inf)), axis=-1, keepdims=True)
     e = np.where(valid, exp(np.where(valid, scores, top) - top), np.float32(0))
-    return e / lane_sum(e)[..., None]
+    return e * (_ONE / lane_sum(e))[..., None]
 
 
 def rms_norm(x: Float, weight: Float, eps: float) -> Float:
