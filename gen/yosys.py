@@ -13,7 +13,7 @@ from gen.process import Progress, run_process
 __all__ = ["run_yosys"]
 
 WORKER = pathlib.Path(__file__).with_name("yosys_worker.py")
-_PASS = re.compile(r"(?m)^\d+(?:\.\d+)*\. Executing (.+?)\.?$")
+_PASS = re.compile(r"(?m)^\d+(?:\.\d+)*\. Executing ([^(:\n]+?)(?: pass)? ?(?=[(:.\n])")
 
 
 def run_yosys(jobs: Mapping[str, Sequence[str]], *, timeout: float = 600,
