@@ -3,7 +3,9 @@
 import json
 import random
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -55,7 +57,7 @@ def test_good_run_reports_counts_seed_and_command(good):
     counts = [json.loads(line) for line in (out / "counts.jsonl").read_text().splitlines()]
     assert result.failures == ()
     assert result.ok
-    assert result.tests == len(counts) == 12
+    assert result.tests == len(counts) == 13
     assert result.comparisons == sum(c["compared"] for c in counts) > 3000
     assert all(c["compared"] for c in counts)
     assert result.seed == 5
@@ -263,6 +265,46 @@ def test_regression_keeps_the_order_and_reports_progress(monkeypatch, tmp_path):
 def test_regression_of_nothing_is_refused(tmp_path):
     with pytest.raises(ValueError, match="nothing to run: no block was selected"):
         runner.regress([], build_root=tmp_path)
+
+
+def test_block_that_cannot_be_built_does_not_hide_the_others(monkeypatch, tmp_path):
+    def run_bench(block, params, seed, **options):
+        if block == "broken":
+            raise BuildError("module broken could not be built (perl ended with code 1): %Error: x")
+        return _result(block, seed)
+    monkeypatch.setattr(runner, "run_bench", run_bench)
+    bad, good = runner.regress([("broken", PEParams(acc_width=20)), ("pe", PEParams())], build_root=tmp_path,
+                               seed=1)
+    assert good.ok
+    assert not bad.ok
+    assert bad.unit_name == "broken_acc20"
+    assert bad.failures[0].message.startswith("module broken could not be built")
+
+
+def test_interrupted_regression_stops_the_simulators(monkeypatch, tmp_path):
+    children = []
+
+    def run_bench(block, params, seed, **options):
+        if block == "quick":
+            while not children:
+                time.sleep(0.01)
+            return _result(block, seed)
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
+            children.append(child)
+            runner._children.add(child)
+            child.wait()
+            runner._children.discard(child)
+        return _result(block, seed)
+
+    def interrupt(done, total, result):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(runner, "run_bench", run_bench)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        runner.regress([("slow", PEParams()), ("quick", PEParams()), ("slow", PEParams())], jobs=2,
+                       build_root=tmp_path, on_result=interrupt)
+    assert time.monotonic() - began < 10
+    assert {child.returncode for child in children} == {-signal.SIGKILL}
 
 
 def test_bench_without_variants_is_refused(monkeypatch):

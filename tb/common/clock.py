@@ -246,6 +246,8 @@ async def start(dut: Any, reset_cycles: int = 2, **inputs: int) -> Engine:
     ledger = current_ledger()
     if ledger is None:
         raise RuntimeError("start() works inside a test made by bench_test")
+    if not hasattr(dut, "clk"):
+        raise RuntimeError(f"{dut._name} has no clock: drive its inputs and await Timer(1, 'ns')")
     ledger.engine = Engine(dut)
     ledger.engine.begin(inputs)
     await ledger.engine.reset(reset_cycles)
@@ -258,7 +260,11 @@ async def reset(dut: Any, cycles: int = 1) -> None:
 
 
 async def cycles(count: int) -> None:
-    """Wait for a number of rising edges; returns right after the last one."""
+    """Wait for a number of rising edges.
+
+    On return the device's signals still have the values that the last edge sampled; what is written now is
+    sampled by the next edge.
+    """
     run = engine()
     end = run.cycle + count
     await run.until(lambda: run.cycle >= end)

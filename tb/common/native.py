@@ -47,8 +47,7 @@ class NativeLibrary:
         return _streams(self.ports)
 
 
-def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Path, *, clocked: bool = True
-                   ) -> NativeLibrary:
+def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Path) -> NativeLibrary:
     """Compile Verilog into a library, or reuse an equal earlier build.
 
     Parameters
@@ -59,8 +58,6 @@ def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Pa
         Ports of the top without clock and reset.
     build_root:
         Folder of all builds.
-    clocked:
-        Whether the top has ``clk`` and ``rst``.
 
     Raises
     ------
@@ -69,7 +66,7 @@ def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Pa
     """
     tools = toolchain()
     shim = Path(__file__).with_name("native.cpp").read_text()
-    header = _header(tuple(ports), clocked)
+    header = _header(tuple(ports), _port_names(verilog, top))
 
     def make(folder: Path) -> None:
         for name, text in (("design.v", verilog), ("shim.cpp", shim), ("ports.h", header)):
@@ -99,7 +96,14 @@ def _streams(ports: Sequence[Port]) -> dict[str, tuple[int, int, int, bool]]:
     return found
 
 
-def _header(ports: tuple[Port, ...], clocked: bool) -> str:
+def _port_names(verilog: str, top: str) -> list[str]:
+    head = re.search(rf"\bmodule {re.escape(top)}\s*\(([^)]*)\)", verilog)
+    if head is None:
+        raise ValueError(f"the Verilog has no module {top}")
+    return re.findall(r"\w+", head[1])
+
+
+def _header(ports: tuple[Port, ...], names: Sequence[str]) -> str:
     """The generated part of the shim; Verilator spells a double underscore ``___05F`` in C++."""
     lines = ["inline void bind(Vtop* t, std::vector<Port>& p) {"]
     for port in ports:
@@ -111,14 +115,9 @@ def _header(ports: tuple[Port, ...], clocked: bool) -> str:
               for name, (v, r, p, i) in _streams(ports).items()]
     lines.append("};")
     for function, signal in (("set_clock", "clk"), ("set_reset", "rst")):
-        body = f"t->{signal} = value;" if clocked else ""
+        body = f"t->{signal} = value;" if signal in names else ""
         lines.append(f"inline void {function}(Vtop* t, int value) {{ {body} }}")
     return "\n".join(lines) + "\n"
-
-
-def _has_clock(verilog: str, top: str) -> bool:
-    head = re.search(rf"\bmodule {re.escape(top)}\s*\(([^)]*)\)", verilog)
-    return head is not None and "clk" in re.split(r"\W+", head[1])
 
 
 class NativeSim:
@@ -148,8 +147,7 @@ class NativeSim:
             from gen.emit import emit
 
             design = emit(unit)
-            self.library = compile_native(design.verilog, design.top, unit_ports(unit), build_root,
-                                          clocked=_has_clock(design.modules[design.top], design.top))
+            self.library = compile_native(design.verilog, design.top, unit_ports(unit), build_root)
         self._lib = _bind(self.library.path)
         self._sim = ctypes.c_void_p(self._lib.sim_new(seed & 0xFFFFFFFF))
         self._number = {p.name: i for i, p in enumerate(self.library.ports)}

@@ -11,12 +11,12 @@ import numpy as np
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-__all__ = ["Codec", "codec"]
+__all__ = ["Codec", "Leaf", "codec"]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Leaf:
-    """A scalar field or an array of equal scalars without gaps."""
+class Leaf:
+    """A scalar field or an array of equal scalars without gaps; offset and width in bits."""
 
     path: tuple[str, ...]
     offset: int
@@ -53,13 +53,14 @@ class Codec:
         self.bits = Shape.cast(layout).width
         #: bytes of a payload
         self.nbytes = -(-self.bits // 8)
-        self._leaves = tuple(_leaves(layout, (), 0))
+        #: fields in the order of their bits
+        self.leaves = tuple(_leaves(layout, (), 0))
         self._plain = not isinstance(layout, data.StructLayout)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of the fields, nested ones with dots; one empty name for a payload without names."""
-        return tuple(".".join(leaf.path) for leaf in self._leaves)
+        return tuple(".".join(leaf.path) for leaf in self.leaves)
 
     def pack(self, values: Any = None, /, **fields: Any) -> np.ndarray:
         """Pack payloads.
@@ -88,11 +89,11 @@ class Codec:
             raise ValueError(f"fields {', '.join(self.fields)} were wanted, "
                              f"{', '.join(given) or 'none'} came")
         arrays = [np.asarray(given[name]) for name in self.fields]
-        payloads = [a.shape[0] for a, leaf in zip(arrays, self._leaves, strict=True)
+        payloads = [a.shape[0] for a, leaf in zip(arrays, self.leaves, strict=True)
                     if a.ndim == len(leaf.shape) + 1]
         n = max(payloads, default=1)
         bits = np.zeros((n, self.nbytes * 8), np.uint8)
-        for array, leaf in zip(arrays, self._leaves, strict=True):
+        for array, leaf in zip(arrays, self.leaves, strict=True):
             bits[:, leaf.offset:leaf.offset + leaf.width * leaf.count] = _to_bits(array, leaf, n)
         return np.packbits(bits, axis=1, bitorder="little")
 
@@ -114,7 +115,7 @@ class Codec:
             raise ValueError(f"payloads of shape (n, {self.nbytes}) were wanted, {raw.shape} came")
         bits: np.ndarray | None = None
         out: dict[str, np.ndarray] = {}
-        for name, leaf in zip(self.fields, self._leaves, strict=True):
+        for name, leaf in zip(self.fields, self.leaves, strict=True):
             if leaf.offset % 8 == 0 and leaf.width in (8, 16, 32):
                 size = leaf.width // 8
                 part = np.ascontiguousarray(raw[:, leaf.offset // 8:leaf.offset // 8 + size * leaf.count])
@@ -142,7 +143,7 @@ def codec(layout: Any) -> Codec:
     return layout if isinstance(layout, Codec) else Codec(layout)
 
 
-def _leaves(shape: Any, path: tuple[str, ...], offset: int) -> list[_Leaf]:
+def _leaves(shape: Any, path: tuple[str, ...], offset: int) -> list[Leaf]:
     if isinstance(shape, data.StructLayout):
         return [leaf for name, field in shape
                 for leaf in _leaves(field.shape, (*path, str(name)), offset + field.offset)]
@@ -155,14 +156,14 @@ def _leaves(shape: Any, path: tuple[str, ...], offset: int) -> list[_Leaf]:
     if isinstance(shape, data.Layout):
         raise TypeError(f"{'.'.join(path) or 'payload'}: a {type(shape).__name__} has no flat numpy form")
     cast = Shape.cast(shape)
-    return [_Leaf(path, offset, cast.width, cast.signed, ())]
+    return [Leaf(path, offset, cast.width, cast.signed, ())]
 
 
 def _word(width: int) -> int:
     return next(size for size in (1, 2, 4, 8) if width <= 8 * size)
 
 
-def _to_bits(array: np.ndarray, leaf: _Leaf, n: int) -> np.ndarray:
+def _to_bits(array: np.ndarray, leaf: Leaf, n: int) -> np.ndarray:
     name = ".".join(leaf.path) or "payload"
     if array.dtype.kind not in "biuO":
         raise ValueError(f"{name}: integers were wanted, {array.dtype} came")
@@ -187,7 +188,7 @@ def _to_bits(array: np.ndarray, leaf: _Leaf, n: int) -> np.ndarray:
     return bits.reshape(n, leaf.count * leaf.width)
 
 
-def _from_bits(bits: np.ndarray, leaf: _Leaf) -> np.ndarray:
+def _from_bits(bits: np.ndarray, leaf: Leaf) -> np.ndarray:
     n = len(bits)
     grouped = bits.reshape(n * leaf.count, leaf.width)
     if leaf.width > 64:

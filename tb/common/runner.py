@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from gen.errors import EmitError
 from rtl.registry import BLOCKS
 from rtl.unit import Unit
 from sim_models.params.base import Params
 from tb.common import BENCH_VARIABLE, BenchInfo, Port
-from tb.common.build import keyed_folder, run_logged, toolchain
+from tb.common.build import BuildError, keyed_folder, run_logged, toolchain
 from tb.common.poison import BUILD_FLAGS, run_flags
 
 __all__ = ["BenchResult", "Build", "Failure", "build", "default_out", "regress", "run_bench", "run_unit",
@@ -264,18 +265,21 @@ def _simulate(made: Build, module: str, info: BenchInfo, seed: int, test: str | 
         try:
             code = child.wait(timeout=wall_limit)
         except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
             return f"the simulator did not end within {wall_limit:g} seconds and was stopped"
-        except BaseException:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            raise
         finally:
+            _stop(child)
             _children.discard(child)
     if code < 0:
         return f"the simulator crashed with {signal.Signals(-code).name}"
     return f"the simulator ended with code {code}" if code else ""
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """End a simulator and whatever it started, if it is still there."""
+    with contextlib.suppress(ProcessLookupError):
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
 
 
 def _counts(path: Path) -> list[dict[str, Any]]:
@@ -357,25 +361,41 @@ def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: P
     ------
     ValueError
         Nothing to run.
+    ToolError
+        A tool is missing. A design that cannot be built is a failed result instead.
     """
     work = list(items)
     if not work:
         raise ValueError("nothing to run: no block was selected")
-    done: list[BenchResult | None] = [None] * len(work)
+    toolchain()
+    done: dict[int, BenchResult] = {}
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = {pool.submit(run_bench, block, params, seed=seed, waves=waves, build_root=build_root): i
+        futures = {pool.submit(_run_or_fail, block, params, seed, waves, build_root): i
                    for i, (block, params) in enumerate(work)}
         try:
             for count, future in enumerate(as_completed(futures), 1):
-                result = future.result()
-                done[futures[future]] = result
+                result = done[futures[future]] = future.result()
                 if on_result is not None:
                     on_result(count, len(work), result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # An interrupt reaches this thread alone, and the simulators are in sessions of their own.
-            for child in list(_children):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
+            # An interrupt reaches this thread alone, and the simulators are in sessions of their own; a bench
+            # that was still building starts one more.
+            while not all(f.done() for f in futures):
+                for child in list(_children):
+                    _stop(child)
+                time.sleep(0.05)
             raise
-    return [r for r in done if r is not None]
+    return [done[i] for i in range(len(work))]
+
+
+def _run_or_fail(block: str, params: Params, seed: int | None, waves: bool, build_root: Path) -> BenchResult:
+    """One bench of many: a block that cannot be built must not hide the others' results."""
+    began = time.monotonic()
+    try:
+        return run_bench(block, params, seed=seed, waves=waves, build_root=build_root)
+    except (BuildError, EmitError) as error:
+        return BenchResult(
+            block=block, unit_name=params.unit_name(block), tests=0, comparisons=0, cycles=0, seed=seed or 0,
+            failures=(Failure("", str(error)),), seconds=time.monotonic() - began, waves=None,
+            repeat=_repeat(block, params, seed or 0, waves, None, ()))

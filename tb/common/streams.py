@@ -169,6 +169,21 @@ class Sink(_Driver):
         """Wait for ``count`` beats and unpack them: dictionary of arrays, or one array."""
         return self.codec.unpack((await self.take_packed(count))[0])
 
+    async def take_block(self, field: str = "last") -> Any:
+        """Wait for beats up to and with the first whose one-bit ``field`` is set, and unpack them."""
+        leaf = next(leaf for leaf in self.codec.leaves if leaf.path == (field,))
+        seen = 0
+
+        def complete() -> bool:
+            nonlocal seen
+            while seen < len(self._beats):
+                seen += 1
+                if self._beats[seen - 1] >> leaf.offset & 1:
+                    return True
+            return False
+        await engine().until(complete)
+        return await self.take(seen)
+
     def update(self, in_reset: bool) -> None:
         mon = self.monitor
         if mon.moved:

@@ -111,3 +111,17 @@ async def waits_for_background_work(dut):
     background(watch())
     compare(await cocotb.start_soon(work()), 7, "result")
     compare(len(seen) >= 5, True, "watched")
+
+
+@bench_test(timeout_us=50)
+async def takes_blocks(dut):
+    """Beats up to the one marked last belong together."""
+    await start(dut)
+    gen = rng()
+    source = Source(dut, "i_beat", BEAT, gen, random(0.5))
+    sink = Sink(dut, "o_beat", BEAT, gen, random(0.5))
+    blocks = [beats(gen, n) for n in (3, 1, 7)]
+    for block in blocks:
+        source.send(block)
+    for block in blocks:
+        compare((await sink.take_block())["data"], block["data"], "block")
