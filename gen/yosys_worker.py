@@ -1,4 +1,4 @@
-"""Runs Yosys jobs; started by :mod:`gen.yosys` as a process of its own, because a Yosys error ends the process.
+"""Runs Yosys jobs, as a process of its own (see :mod:`gen.yosys`), because a Yosys error ends the process.
 
 Reads ``[[name, log, [command, ...]], ...]`` from the JSON file given. Each job runs in a fork with a fresh
 design: what it writes depends on nothing but its commands, not on the jobs before it. Writes one line
@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from pyosys import libyosys as ys
+from pyosys import libyosys as ys  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def run(log: str, commands: list[str]) -> None:

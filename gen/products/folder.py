@@ -80,8 +80,8 @@ def _check_replaceable(target: pathlib.Path, shown: pathlib.Path) -> None:
         raise UserError(f"{shown} holds files but no manifest of Speculoos: choose a new or empty folder")
     foreign = sorted(present - ours)
     if foreign:
-        raise UserError(f"{shown} holds {foreign[0]}, which Speculoos did not write: move it, or choose another "
-                        f"folder")
+        raise UserError(f"{shown} holds {foreign[0]}, which Speculoos did not write: move it, or choose "
+                        f"another folder")
 
 
 def _manifest_files(folder: pathlib.Path) -> set[str] | None:

@@ -18,11 +18,13 @@ WAIVER = pathlib.Path(__file__).parent.parent / "verilator.vlt"
 TOOLS = ("amaranth", "pyosys", "speculoos")
 
 
-def write_products(design: Design, out_dir: str | pathlib.Path, *, extra: FileSet | None = None) -> dict[str, str]:
+def write_products(design: Design, out_dir: str | pathlib.Path, *,
+                   extra: FileSet | None = None) -> dict[str, str]:
     """Write everything that belongs to ``design``.
 
     One ``.v`` file per module, the file list ``TOP.f``, the FuseSoC core ``TOP.core``, the Verilator waiver
-    ``TOP.vlt`` and ``manifest.json``. The same design gives the same bytes wherever and whenever it is written.
+    ``TOP.vlt`` and ``manifest.json``. The same design gives the same bytes wherever and whenever it is
+    written.
 
     Parameters
     ----------
