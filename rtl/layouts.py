@@ -5,8 +5,8 @@ from amaranth.lib import data, enum
 
 from sim_models.params.tile import ComputeEngineParams
 
-__all__ = ["ArrayMode", "EngineStatus", "activation_beat", "gemm_command", "gemm_response", "psum_beat",
-           "result_beat", "weight_beat"]
+__all__ = ["DIM_WIDTH", "ArrayMode", "EngineStatus", "activation_beat", "array_step", "gemm_command", "gemm_job",
+           "gemm_response", "psum_beat", "result_beat", "result_tile", "weight_beat"]
 
 #: bits of M, K and N in a command
 DIM_WIDTH = 16
@@ -69,6 +69,45 @@ def psum_beat(p: ComputeEngineParams) -> data.StructLayout:
 
 
 def result_beat(p: ComputeEngineParams) -> data.StructLayout:
-    """Results in the order of :func:`psum_beat`; lanes at or beyond N are zero and not kept."""
+    """Results in the order of :func:`psum_beat`; lanes at or beyond N are not kept and not defined."""
     return data.StructLayout({"data": data.ArrayLayout(signed(p.psum_width), p.cols),
                               "keep": unsigned(p.cols), "last": 1})
+
+
+def gemm_job(p: ComputeEngineParams) -> data.StructLayout:
+    """A checked command on its way from the decoder to the sequencer, in words and tiles."""
+    return data.StructLayout({
+        "groups": range(p.psum_depth + 1),          # systolic passes of up to `rows` rows
+        "singles": range(p.psum_depth + 1),         # rows left for vector-lane mode
+        "rows_last": range(p.rows + 1),             # rows of the last systolic pass
+        "k_words": range(p.activation_depth + 1),   # ceil(K / rows)
+        "k_tail": p.rows,                           # operands of the last word that lie below K, a mask
+        "n_tiles": range(p.psum_depth + 1),         # ceil(N / cols)
+        "n_tail": p.cols,                           # lanes of the last tile that lie below N, a mask
+        "size": range(p.psum_depth + 1),            # result rows: M * n_tiles
+        "accumulate": 1, "keep": 1,
+        "activation_half": 1, "weight_half": 1, "psum_half": 1,
+        "release_activation": 1, "release_weight": 1,
+    })
+
+
+def array_step(p: ComputeEngineParams) -> data.StructLayout:
+    """One cycle of the sequencer: what is read, and what the array makes of it two cycles later."""
+    return data.StructLayout({
+        "valid": 1, "systolic": 1, "first": 1, "last": 1,
+        "row": range(p.rows),                            # row of a systolic pass whose word is read
+        "activation_addr": range(2 * p.activation_depth),
+        "mask": p.rows,                                  # operands of the word that count
+        "weight_en": 1,
+        "weight_addr": range(2 * p.weight_depth),
+    })
+
+
+def result_tile(p: ComputeEngineParams) -> data.StructLayout:
+    """What becomes of the next results of the array: a systolic tile or one vector-lane row."""
+    return data.StructLayout({
+        "base": range(p.psum_depth),        # word of its first row; the next is n_tiles further
+        "systolic": 1,
+        "rows": range(p.rows + 1),          # rows that count
+        "end": 1,                           # last tile of the command
+    })

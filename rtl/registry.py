@@ -53,4 +53,6 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("pe_array", "tile", "rows x cols PEs with wavefront control and result drain", "SPECTRA 2.2"),
     Block("compute_engine", "tile", "the array with feeders and four double-buffered local memories",
           "SPECTRA 2.2"),
+    Block("ram", "memory", "the project's memory: one write port, one synchronous read port", "block RAM"),
+    Block("fifo", "memory", "a small queue in distributed memory", "stream"),
 )}

@@ -4,7 +4,8 @@ import dataclasses
 
 from sim_models.params.base import ParamError, Params, param
 
-__all__ = ["ComputeEngineParams", "PEArrayParams", "PEParams", "accumulator_width", "largest_k"]
+__all__ = ["ComputeEngineParams", "FillControlParams", "PEArrayParams", "PEParams", "accumulator_width",
+           "largest_k"]
 
 
 def largest_k(operand_width: int, acc_width: int) -> int:
@@ -24,7 +25,7 @@ def accumulator_width(operand_width: int, k: int) -> int:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _ArrayParams(Params):
     operand_width: int = param(8, "bits of a signed operand", low=2, high=16, tag="w")
-    acc_width: int = param(28, "bits of a PE's signed running accumulator", low=4, high=48, tag="acc")
+    acc_width: int = param(25, "bits of a PE's signed running accumulator", low=4, high=48, tag="acc")
     dual_mode: bool = param(True, "both modes; false elaborates the systolic-only baseline", tag="dual")
     vector_only: bool = param(False, "elaborate the vector-lane-only baseline", tag="vector")
 
@@ -87,8 +88,9 @@ class ComputeEngineParams(PEArrayParams):
 
     @property
     def k_max(self) -> int:
-        """Largest K of one command: what the operand memories hold."""
-        return min(self.activation_depth, self.weight_depth) * self.rows
+        """Largest K of one command: what the operand memories hold and a sum provably cannot overflow with."""
+        held = min(self.activation_depth, self.weight_depth) * self.rows
+        return min(held, largest_k(self.operand_width, self.acc_width))
 
     @property
     def k_total_max(self) -> int:
@@ -97,10 +99,10 @@ class ComputeEngineParams(PEArrayParams):
 
     def validate(self) -> None:
         super().validate()
-        need = accumulator_width(self.operand_width, self.k_max)
-        if self.acc_width < need:
-            raise ParamError(f"acc_width must be at least {need}, so that K = {self.k_max} (what the local "
-                             f"memories hold) cannot overflow, not {self.acc_width}", "acc_width")
+        for name in ("rows", "cols", "activation_depth", "weight_depth", "psum_depth"):
+            value = getattr(self, name)
+            if value & (value - 1):
+                raise ParamError(f"{name} must be a power of two in an engine, not {value}", name)
         if self.psum_width < self.acc_width:
             raise ParamError(f"psum_width must be at least acc_width = {self.acc_width}, "
                              f"not {self.psum_width}", "psum_width")
@@ -109,3 +111,10 @@ class ComputeEngineParams(PEArrayParams):
     def array(self) -> PEArrayParams:
         """Parameters of the array."""
         return PEArrayParams(**{f.name: getattr(self, f.name) for f in dataclasses.fields(PEArrayParams)})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FillControlParams(Params):
+    """Parameters of the fill side of a double-buffered memory."""
+
+    depth: int = param(512, "words in half the memory, a power of two", low=2, high=16384, tag="d")

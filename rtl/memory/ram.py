@@ -1,0 +1,59 @@
+"""The project's memory: one write port, one synchronous read port, for every FPGA's block RAM.
+
+Reading and writing the same word in one cycle returns the old word. A read port that is not enabled holds its
+data. No block may rely on initial contents.
+
+Latency: 1 cycle from ``read_addr`` to ``read_data``. Throughput: one read and one write a cycle.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from rtl.unit import Unit
+from sim_models.params.memory import RamParams
+
+__all__ = ["Ram"]
+
+
+class Ram(Unit):
+    """Simple dual-port memory.
+
+    Members
+    -------
+    write_en: In(1)
+    write_addr, read_addr: In(range(depth))
+    write_data: In(width)
+    read_en: In(1)
+        Without it ``read_data`` holds.
+    read_data: Out(width)
+    """
+
+    block = "ram"
+
+    write_en: Signal
+    write_addr: Signal
+    write_data: Signal
+    read_en: Signal
+    read_addr: Signal
+    read_data: Signal
+
+    def __init__(self, params: RamParams | None = None) -> None:
+        p = params or RamParams()
+        self.p = p
+        super().__init__(p, {
+            "write_en": In(1), "write_addr": In(range(p.depth)), "write_data": In(p.width),
+            "read_en": In(1), "read_addr": In(range(p.depth)), "read_data": Out(p.width),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.words = words = Memory(shape=self.p.width, depth=self.p.depth, init=[])
+        write, read = words.write_port(), words.read_port()
+        m.d.comb += [
+            write.en.eq(self.write_en), write.addr.eq(self.write_addr), write.data.eq(self.write_data),
+            read.en.eq(self.read_en), read.addr.eq(self.read_addr), self.read_data.eq(read.data),
+        ]
+        return m
