@@ -47,7 +47,7 @@ from rtl.tile.activation_feeder import ActivationFeeder
 from rtl.tile.fill_control import FillControl
 from rtl.tile.gemm_decoder import GemmDecoder
 from rtl.tile.gemm_sequencer import GemmSequencer
-from rtl.tile.output_reader import OutputReader, output_block
+from rtl.tile.output_reader import OutputReader
 from rtl.tile.pe_array import PEArray
 from rtl.tile.result_path import ResultPath, result_job
 from rtl.tile.weight_feeder import WeightFeeder

@@ -82,9 +82,8 @@ class WeightFeeder(Unit):
                     bank.write_data.eq(self.write_data[i * p.cols + j]),
                     bank.read_en.eq(here[0]), bank.read_addr.eq(here[1:]),
                 ]
-                if i:
-                    if p.vector:
-                        m.d.comb += self.weight[i * p.cols + j].eq(bank.read_data)
+                if i and p.vector:
+                    m.d.comb += self.weight[i * p.cols + j].eq(bank.read_data)
 
         # Which bank is due at the top of each group: vector-lane always takes row 0.
         due: Any = Mux(self.step.systolic, self.step.row, 0) if p.vector else self.step.row

@@ -91,11 +91,11 @@ class ComputeEngine:
 
     def __init__(self, p: ComputeEngineParams) -> None:
         self.p = p
-        self._blocks: dict[str, dict[int, np.ndarray | None]] = {"activation": {}, "weight": {}, "psum": {}}
+        self._blocks: dict[str, dict[int, np.ndarray]] = {"activation": {}, "weight": {}, "psum": {}}
         self.outputs: list[np.ndarray] = []
 
-    def fill(self, memory: str, half: int, words: np.ndarray | None) -> None:
-        """Put a block into a half that is empty; None stands for a malformed one.
+    def fill(self, memory: str, half: int, words: np.ndarray) -> None:
+        """Put a block into a half that is empty: int (words, operands); no words stand for a malformed one.
 
         Raises
         ------
@@ -158,12 +158,11 @@ class ComputeEngine:
                                     ("psum", c.psum_half, c.m * n_tiles)):
             if memory == "psum" and not c.accumulate:
                 continue
-            block = self._need(memory, half)
-            if block is None or len(block) != words:
+            if len(self._need(memory, half)) != words:
                 return memory
         return "ok"
 
-    def _need(self, memory: str, half: int) -> np.ndarray | None:
+    def _need(self, memory: str, half: int) -> np.ndarray:
         if half not in self._blocks[memory]:
             raise ValueError(f"the command needs half {half} of the {memory} memory, which is empty")
         return self._blocks[memory][half]
@@ -175,14 +174,12 @@ class ComputeEngine:
         p = self.p
         k_words, n_tiles = -(-c.k // p.rows), -(-c.n // p.cols)
         a, w = self._need("activation", c.activation_half), self._need("weight", c.weight_half)
-        assert a is not None and w is not None
         x = a.reshape(c.m, k_words * p.rows)[:, :c.k]
         weights = w.reshape(n_tiles, k_words, p.rows, p.cols).transpose(1, 2, 0, 3)
         weights = weights.reshape(k_words * p.rows, n_tiles * p.cols)[:c.k, :c.n]
         out = multiply(p, x, weights, _mode(c))
         if c.accumulate:
             before = self._need("psum", c.psum_half)
-            assert before is not None
             out = wrap(out + before.reshape(c.m, -1)[:, :c.n], p.psum_width)
             del self._blocks["psum"][c.psum_half]
         if c.keep:
