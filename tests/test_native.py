@@ -11,7 +11,7 @@ from tb.common.native import NativeSim, NativeTimeout
 from tb.common.packing import Codec
 from tb.common.rules import RuleViolation
 from tests.designs.run import BUILDS
-from tests.designs.units import BEAT, Echo, EchoParams, Fault, Mix
+from tests.designs.units import BEAT, Echo, Fault, Mix
 
 CODEC = Codec(BEAT)
 
@@ -72,17 +72,20 @@ def test_same_seed_same_cycles(echo):
 
 
 def test_two_models_live_side_by_side(echo):
-    first, second = NativeSim(echo), NativeSim(Echo(EchoParams(add=3)), BUILDS)
-    sent = _beats(50)
-    for sim in (first, second):
+    """Two instances of one library and one of another, in turns: no state and no symbol is shared."""
+    first, other, second = NativeSim(echo), NativeSim(Mix(), BUILDS), NativeSim(echo)
+    sent = {first: _beats(50, 1), second: _beats(50, 2)}
+    for sim, beats in sent.items():
         sim.reset()
-        sim.push("i_beat", sent)
-    for sim in (second, first):
-        sim.run({"o_beat": 50}, 1000)
-    plain, added = (CODEC.unpack(sim.take("o_beat")[0])["data"] for sim in (first, second))
-    assert (plain == CODEC.unpack(sent)["data"]).all()
-    assert (added[:, 0] == (plain[:, 0] + 3 + 128) % 256 - 128).all()
-    assert (added[:, 1:] == plain[:, 1:]).all()
+        sim.push("i_beat", beats)
+    other.set("a", 99)
+    for count in range(1, 51):
+        for sim in sent:
+            sim.run({"o_beat": count}, 10)
+        other.step()
+        assert other.get("previous") == 99
+    for sim, beats in sent.items():
+        assert (sim.take("o_beat")[0] == beats).all()
 
 
 def test_reset_in_the_middle_leaves_nothing(echo):
