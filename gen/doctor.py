@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gen.errors import ToolError
 
-__all__ = ["CHECKS", "Check", "Missing", "Result", "build_folder", "examine", "require"]
+__all__ = ["CHECKS", "Check", "Missing", "Result", "build_folder", "examine", "examine_named", "require"]
 
 #: seconds that a tool may take to say its version
 PATIENCE = 20
@@ -60,6 +60,11 @@ def examine(check: Check) -> Result:
         return Result(check, None, str(e))
 
 
+def examine_named(name: str) -> Result:
+    """Carry out one of :data:`CHECKS`."""
+    return examine({check.name: check for check in CHECKS}[name])
+
+
 def require(*names: str) -> None:
     """Make sure of some of :data:`CHECKS` before work starts.
 
@@ -68,9 +73,8 @@ def require(*names: str) -> None:
     ToolError
         The first that is missing, with its hint.
     """
-    by_name = {check.name: check for check in CHECKS}
     for name in names:
-        result = examine(by_name[name])
+        result = examine_named(name)
         if not result.ok:
             raise ToolError(f"{name} is needed to {result.check.purpose}, and {result.problem}: "
                             f"{result.check.hint}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from gen.config import load, presets
 from gen.schema import TOP_LEVEL, ModelParams, derived, span
-from rtl.registry import BLOCKS
+from rtl.registry import BLOCKS, Block
 from sim_models.params.base import Params
 
 __all__ = ["refresh", "tables"]
@@ -23,10 +23,10 @@ _MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def tables() -> dict[str, str]:
     """Every table by the name that its marker has.
 
-    These are ``keys``, ``blocks``, ``presets``, ``model``, and ``params:BLOCK`` and ``derived:BLOCK``.
+    These are ``keys``, ``blocks``, ``presets``, ``model``, and ``params``, a section for each block.
     """
     configs = [load(path) for path in presets().values()]
-    made = {
+    return {
         "keys": _table(["key", "what it is", "needed"], [
             [f"`{key}`", doc, "yes" if needed else "no"] for key, (doc, needed) in TOP_LEVEL.items()]),
         "blocks": _table(["block", "folder", "what", "source"], [
@@ -34,13 +34,8 @@ def tables() -> dict[str, str]:
         "presets": _table(["preset", "block", "what"], [
             [f"`{c.name}`", f"`{c.block.name}`", c.description] for c in configs]),
         "model": _fields(ModelParams, with_default=False),
+        "params": "".join(map(_block, BLOCKS.values())),
     }
-    for block in BLOCKS.values():
-        made[f"params:{block.name}"] = _fields(block.params)
-        made[f"derived:{block.name}"] = _table(
-            ["figure", "by default", "what it is"],
-            [[f"`{k}`", _cell(v), doc] for k, (v, doc) in derived(block.params()).items()])
-    return made
 
 
 def refresh(text: str) -> str:
@@ -53,6 +48,12 @@ def refresh(text: str) -> str:
     """
     made = tables()
     return _MARKED.sub(lambda m: m[1] + made[m[2]] + m[3], text)
+
+
+def _block(block: Block) -> str:
+    figures = [[f"`{k}`", _cell(v), doc] for k, (v, doc) in derived(block.params()).items()]
+    follows = f"\nWhat follows:\n\n{_table(['figure', 'by default', 'what it is'], figures)}" if figures else ""
+    return f"### `{block.name}`\n\n{_fields(block.params)}{follows}\n"
 
 
 def _fields(kind: type[Params], with_default: bool = True) -> str:

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -87,6 +87,17 @@ class Report:
         with Bar(*columns, console=Console(file=self.stream), transient=True) as bar:
             task = bar.add_task(label, total=total)
             yield Progress(lambda text: bar.update(task, advance=1, description=text or label))
+
+    @contextlib.contextmanager
+    def status(self, label: str) -> Iterator[Callable[[str], None] | None]:
+        """On a terminal, a line that shows what the yielded function is told; elsewhere None."""
+        if not self.rich:
+            yield None
+            return
+        from rich.console import Console
+        from rich.text import Text
+        with Console(file=self.stream).status(label) as status:
+            yield lambda text: status.update(Text(f"{label}: {text}", overflow="ellipsis", no_wrap=True))
 
     def close(self) -> None:
         """Write the JSON document, if one was asked for."""

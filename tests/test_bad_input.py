@@ -193,6 +193,26 @@ COMMAND_LINE = [
     Case("new from nothing", "new mine --from engin",
          "there is no block or preset 'engin' (did you mean 'engine'?); `speculoos list` shows them all"),
     Case("new in a missing folder", "new mine -o no/mine.toml", "no/mine.toml: there is no folder no"),
+    Case("verilog without a folder", "verilog pe", "the following arguments are required: -o/--output; "
+                                                   "see `speculoos verilog --help`"),
+    Case("verilog into a foreign folder", "verilog pe -o d",
+         "d holds files but no manifest of Speculoos: choose a new or empty folder",
+         prepare=lambda folder, _: _write(folder / "d", "mine.v")),
+    Case("verilog over a folder with a file more", "verilog pe -o d",
+         "d holds mine.v, which Speculoos did not write: move it, or choose another folder",
+         prepare=lambda folder, _: _write(folder / "d", "mine.v", "manifest.json")),
+    Case("verilog onto a file", "verilog pe -o f", "f is a file: a folder was wanted", {"f": ""}),
+    Case("verilog below a file", "verilog pe -o f/out", "cannot write f/out: File exists", {"f": ""}, code=1),
+    Case("verilog into the current folder", "verilog pe -o .",
+         ". is the current folder, which cannot be replaced: name a folder below it"),
+    Case("verilog into the void", "verilog pe -o /proc/out", "cannot write /proc/out: No such file or directory",
+         code=1),
+    Case("synth for an unknown device", "synth pe --target ice40",
+         "argument --target: invalid choice: 'ice40' (choose from 'xcup', 'xc7', 'ecp5'); "
+         "see `speculoos synth --help`"),
+    Case("synth placed for another device", "synth pe --place", "--place needs --target ecp5, not xcup"),
+    Case("synth compares what has no modes", "synth ram --compare",
+         "--compare needs a block with both array modes, and ram has none"),
     Case("sim all with --set", "sim all --set rows=4", "--set, --test and --waves need one block, not `all`"),
     Case("sim with a negative seed", "sim pe --seed=-1",
          "argument --seed: a seed is an integer from 0 to 2147483647, not '-1'; see `speculoos sim --help`"),
@@ -206,6 +226,13 @@ COMMAND_LINE = [
          "g++ is needed to build simulations, and it is not on PATH: install it with `apt install g++`",
          code=1, prepare=lambda folder, monkeypatch: monkeypatch.setenv("PATH", str(folder))),
 ]
+
+
+def _write(folder: Path, *names: str) -> None:
+    """A folder with files; a manifest says that Speculoos wrote nothing else."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text('{"generator": "speculoos", "files": {}}' if name == "manifest.json" else "x")
 
 
 @functools.cache

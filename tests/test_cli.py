@@ -15,8 +15,10 @@ import pytest
 from gen import cli
 from gen.cli import COMMANDS, main
 from gen.config import presets
+from gen.errors import ToolError as GenToolError
 from gen.errors import UserError
 from gen.report import Report, write_atomic
+from gen.synth import RESOURCES
 from rtl.registry import BLOCKS
 from sim_models.params.base import Params
 from tb.common import runner
@@ -116,6 +118,71 @@ def test_new_then_check(capsys: Capture, tmp_path: Path) -> None:
     assert "pe_w4" in out
 
 
+def test_check_fails_when_a_tool_refuses(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Any) -> None:
+        raise GenToolError("slang does not accept pe")
+    monkeypatch.setattr("gen.check.CHECKS", {"yosys": lambda _: None, "slang": refuse})
+    code, out, err = run(capsys, "check", "pe", "--json", "c.json")
+    assert (code, err) == (1, "")
+    assert "\nslang               failed   slang does not accept pe\n" in out
+    assert "\nnot accepted by slang\n" in out
+    assert json.loads(Path("c.json").read_text())["checks"] == {"yosys": "ok", "slang": "failed"}
+
+
+def test_check_does_without_a_tool_that_is_not_installed(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gen.check.CHECKS", {"icarus": lambda _: None})
+    monkeypatch.setenv("PATH", "/nonexistent")
+    code, out, _ = run(capsys, "check", "pe")
+    assert code == 0
+    assert "\nicarus              missing  install it with `apt install iverilog`\n" in out
+
+
+def test_verilog_names_every_file(capsys: Capture, tmp_path: Path) -> None:
+    code, out, err = run(capsys, "verilog", "pe", "--set", "operand_width=4", "-o", "a/b", "--json", "v.json")
+    assert (code, err) == (0, "")
+    written = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert {line.removeprefix("wrote ") for line in out.splitlines()} == written
+    data = json.loads(Path("v.json").read_text())
+    assert (data["top"], data["folder"]) == ("pe_w4", "a/b")
+    assert {f"a/b/{name}" for name in data["files"]} | {"v.json"} == written
+    assert "module pe_w4(" in Path("a/b/pe_w4.v").read_text()
+
+
+@pytest.fixture
+def fake_synthesis(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Replaces Yosys: 10 LUTs for the first design, 12 for the next; returns what it was asked for."""
+    calls: list[dict[str, Any]] = []
+
+    def synthesize(unit: Any, target: str, **options: Any) -> dict[str, Any]:
+        calls.append({"unit": unit.unit_name, "target": target, **options})
+        figures: dict[str, Any] = dict.fromkeys(RESOURCES, 0)
+        return figures | {"lut": 8 + 2 * len(calls), "fmax_mhz": 100.25 if options["place"] else None}
+    monkeypatch.setattr("gen.synth.synthesize", synthesize)
+    return calls
+
+
+def test_synth_prints_the_figures(capsys: Capture, fake_synthesis: list[dict[str, Any]]) -> None:
+    code, out, err = run(capsys, "synth", "pe", "--target", "ecp5", "--place", "--no-dsp", "--json", "s.json")
+    assert (code, err) == (0, "")
+    assert [(c["unit"], c["target"], c["place"], c["dsp"]) for c in fake_synthesis] == [("pe", "ecp5", True, False)]
+    header, row, _ = out.splitlines()
+    assert dict(zip(header.split(), row.split(), strict=True)) == {
+        "ecp5": "pe", **dict.fromkeys(RESOURCES, "0"), "lut": "10", "fmax_mhz": "100.250"}
+    data = json.loads(Path("s.json").read_text())
+    assert {"lut", "lutram", "ff", "dsp", "bram", "uram", "fmax_mhz"} <= set(data)
+    assert (data["target"], data["lut"], data["fmax_mhz"]) == ("ecp5", 10, 100.25)
+
+
+def test_synth_compares_the_modes(capsys: Capture, fake_synthesis: list[dict[str, Any]]) -> None:
+    code, out, _ = run(capsys, "synth", "pe", "--compare", "--json", "s.json")
+    assert code == 0
+    assert [c["unit"] for c in fake_synthesis] == ["pe_dual0", "pe_vector1", "pe"]
+    assert "both modes          +40.0%\n" in out
+    rows = json.loads(Path("s.json").read_text())["rows"]
+    assert [(r["name"], r["lut"]) for r in rows] == [
+        ("systolic only", 10), ("vector-lane only", 12), ("both modes", 14)]
+
+
 def test_schema_is_json(capsys: Capture) -> None:
     code, out, _ = run(capsys, "check", "--schema")
     assert code == 0
@@ -153,7 +220,8 @@ def fake_runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
                                   comparisons=70, cycles=900, seed=options["seed"] or 5, seconds=0.25,
                                   waves=None, repeat=f"speculoos sim {block} --seed 5")
     monkeypatch.setattr(runner, "run_bench", run_bench)
-    monkeypatch.setattr(runner, "variants", lambda block: {"default": {}, "narrow": {"operand_width": 4}})
+    monkeypatch.setattr(runner, "variants", lambda block: {
+        "default": {}, "narrow": {"operand_width": 4} if hasattr(BLOCKS[block].params, "operand_width") else {}})
     return calls
 
 

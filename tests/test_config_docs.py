@@ -1,5 +1,6 @@
 """The documentation's tables are those of the code."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -19,9 +20,13 @@ def test_tables_are_current(page: Path) -> None:
     assert text == refresh(text), f"bring it up to date with: python -m gen.document {page.relative_to(ROOT)}"
 
 
-def test_every_block_is_documented() -> None:
+def test_every_block_and_parameter_is_documented() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text()
-    assert {f"params:{name}" for name in BLOCKS} <= set(re.findall(r"<!-- table: (\S+) -->", text))
+    sections = dict(re.findall(r"(?ms)^### `(\w+)`\n(.*?)(?=^##)", text))
+    assert list(sections) == list(BLOCKS)
+    for name, block in BLOCKS.items():
+        for field in dataclasses.fields(block.params):
+            assert f"\n| `{field.name}` |" in sections[name]
 
 
 def test_stale_table_is_noticed() -> None:

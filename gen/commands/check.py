@@ -4,10 +4,14 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gen.commands.arguments import add_design
 from gen.errors import UserError
 from gen.report import Report
+
+if TYPE_CHECKING:
+    from gen.emit import Design
 
 __all__ = ["EXAMPLES", "add_arguments", "run"]
 
@@ -108,10 +112,39 @@ def _design(args: argparse.Namespace, report: Report) -> int:
     report.table(["port", "direction", "bits"], [
         [p.name, p.direction, f"{p.width}{' signed' if p.signed else ''}"] for p in ports])
     report.line()
+    _verdicts(design, report)
     count = len(design.modules)
     report.line(f"{design.top}: {count} module{'s' * (count > 1)}, {len(design.verilog)} bytes of Verilog")
     report.data.update(
         design=config.name, block=config.block.name, module=design.top, params=params,
         derived={k: v for k, (v, _) in figures.items()}, ports=[dataclasses.asdict(p) for p in ports],
         modules=list(design.modules))
-    return 0
+    failed = [tool for tool, verdict in report.data["checks"].items() if verdict == "failed"]
+    if failed:
+        report.line(f"not accepted by {' and '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _verdicts(design: "Design", report: Report) -> None:
+    """What four tools say about the Verilog; one that is not installed has no say."""
+    from gen.check import CHECKS
+    from gen.doctor import examine_named
+    from gen.errors import ToolError
+    package = {"icarus": "iverilog", "slang": "pyslang", "yosys": "pyosys"}
+    verdicts, reasons = {}, {}
+    with report.progress("checking", len(CHECKS)) as progress:
+        for name, check in CHECKS.items():
+            found = examine_named(package.get(name, name))
+            if not found.ok:
+                verdicts[name], reasons[name] = "missing", found.check.hint
+            else:
+                try:
+                    check(design)
+                    verdicts[name], reasons[name] = "ok", found.found
+                except ToolError as e:
+                    verdicts[name], reasons[name] = "failed", str(e)
+            progress.step(name)
+    report.table(["Verilog checked by", "verdict", "version or reason"],
+                 [[name, verdict, reasons[name]] for name, verdict in verdicts.items()])
+    report.line()
+    report.data["checks"] = verdicts
