@@ -8,6 +8,7 @@ import argparse
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: the work is done. 1: the work failed, or a tool is missing. 2: the input is wrong.
     130: interrupted.
     """
+    # A design that is given up half-way, because of an error or an interrupt, is nothing to warn of.
+    warnings.filterwarnings("ignore", message=".* created but never used")
     try:
         return _run(list(sys.argv[1:] if arguments is None else arguments))
     except UserError as e:

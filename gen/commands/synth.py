@@ -10,7 +10,7 @@ from gen.report import Report
 
 if TYPE_CHECKING:
     from gen.config import Config
-    from rtl.unit import Unit
+    from sim_models.params.base import Params
 
 __all__ = ["EXAMPLES", "add_arguments", "run"]
 
@@ -44,9 +44,10 @@ def run(args: argparse.Namespace, report: Report) -> int:
     config = resolve(args.design, args.settings)
     if args.place and args.target != "ecp5":
         raise UserError(f"--place needs --target ecp5, not {args.target}")
-    units = _variants(config) if args.compare else {config.name: config.block.unit(config.params)}
+    variants = _variants(config) if args.compare else {config.name: config.params}
     require("amaranth", "pyosys", *(["nextpnr-ecp5"] if args.place else []))
     from gen.synth import compare
+    units = {name: config.block.unit(params) for name, params in variants.items()}
     with report.status("synthesising") as tell:
         rows = compare(units, args.target, place=args.place, dsp=not args.no_dsp, progress=tell)
     shown = [f for f in FIGURES if any(row.get(f) is not None for row in rows)]
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-def _variants(config: "Config") -> "Mapping[str, Unit]":
+def _variants(config: "Config") -> "Mapping[str, Params]":
     """The same sizes in the three modes; the systolic-only baseline is what the others are measured by."""
     names = {field for field in ("dual_mode", "vector_only") if hasattr(config.params, field)}
     if len(names) != 2:
@@ -71,4 +72,4 @@ def _variants(config: "Config") -> "Mapping[str, Unit]":
         "systolic only": {"dual_mode": False, "vector_only": False},
         "vector-lane only": {"dual_mode": True, "vector_only": True},
         "both modes": {"dual_mode": True, "vector_only": False}}
-    return {name: config.block.unit(config.params.replace(**mode)) for name, mode in modes.items()}
+    return {name: config.params.replace(**mode) for name, mode in modes.items()}
