@@ -7,7 +7,7 @@ module; without a platform (simulation in Python, formal) the same classes elabo
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 from sim_models.params.base import Params
@@ -45,7 +45,7 @@ class Unit(wiring.Component):
         """The hardware itself; every subclass overrides this."""
         raise TypeError(f"{type(self).__name__} has no body(): a block describes its hardware there")
 
-    def elaborate(self, platform: Any) -> Module | Elaboratable:
+    def elaborate(self, platform: Any) -> Any:
         """Elaborate in place, or as an instance when the platform is emitting Verilog."""
         if hasattr(platform, "instance_of") and platform.current is not self:
             return platform.instance_of(self)

@@ -6,7 +6,9 @@
                       |            |
      bank_weight --> mux           |
                       |            |
-                   weight --+      |
+                   weight          |
+                      |            |
+                   operand -+      |
                             |      |
      activation -----------(x)     |
                             |      |
@@ -21,8 +23,8 @@ the array's collector subtracts what the sum was when the tile began, which is e
 the accumulator is nothing but an adder and a register, which FPGA multiplier blocks absorb.
 Vector-lane: the weight comes from the PE's own bank, the product is added to the sum of the PE above.
 
-Latency: 3 cycles from an operand at ``activation`` minus 1 (``weight`` is a register of this PE, the
-activation register belongs to the column group) to ``sum``. Throughput: one product a cycle, always.
+Latency: 4 cycles from the next weight to ``sum``, 2 from ``activation``, whose registers belong to the array.
+Throughput: one product a cycle, always.
 """
 
 from typing import Any
@@ -42,7 +44,7 @@ class PE(Unit):
     Members
     -------
     activation: In(signed(operand_width))
-        Registered outside; pairs with the current ``weight``.
+        Registered outside; pairs with ``weight`` of the cycle before.
     above_weight: In(signed(operand_width))
         Next weight in systolic mode.
     bank_weight: In(signed(operand_width))
@@ -50,7 +52,7 @@ class PE(Unit):
     above_sum: In(signed(acc_width))
         Addend in vector-lane mode.
     load_bank, add_above: In(1)
-        Select vector-lane mode at the weight register and, two cycles later, at the adder. They exist only
+        Select vector-lane mode at the weight register and, three cycles later, at the adder. They exist only
         where both modes are built, and the ports of a mode only where that mode is.
     weight: Out(signed(operand_width))
     sum: Out(signed(acc_width))
@@ -93,8 +95,12 @@ class PE(Unit):
 
         m.d.sync += self.weight.eq(next_weight)
 
+        # A register that feeds nothing but the multiplier can lie in or beside it.
+        operand = Signal(signed(p.operand_width))
+        m.d.sync += operand.eq(self.weight)
+
         product = Signal(signed(2 * p.operand_width))
-        m.d.sync += product.eq(self.activation * self.weight)
+        m.d.sync += product.eq(self.activation * operand)
 
         m.d.sync += self.sum.eq(product + addend)
         return m

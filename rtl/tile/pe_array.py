@@ -4,9 +4,9 @@
 
                  weight row 0   (row 0 serves both modes; rows 1.. are read in vector-lane mode only)
                    |  |    |  |
-    activation 0 -[R]PE PE[R]PE PE ..      one activation register per column group: a group of
-    activation 1 -[R]PE PE[R]PE PE ..      `columns_per_hop` columns works in the same cycle,
-        ..            |  |    |  |         the next group one cycle later
+    activation 0 -[R]PE PE[R]PE PE ..      a hop per column group: a group of `columns_per_hop`
+    activation 1 -[R]PE PE[R]PE PE ..      columns works in the same cycle, the next group one
+        ..            |  |    |  |         cycle later
                    |  |    |  |
                 collector per column:  result = sum of a PE - that sum one tile ago    (systolic)
                                        result = bottom sum + result                    (vector-lane)
@@ -26,7 +26,7 @@ products down the columns; the collector adds up the steps from ``first`` to ``l
 A cycle without a step clears the sums behind it where vector-lane mode is built (it is a vector-lane step with
 zero products). A systolic step must not follow a vector-lane step directly: give one idle cycle.
 
-Latency: ``rows_out + groups + 3`` cycles, see :mod:`sim_models.golden.pe_array`. Throughput: one step a cycle.
+Latency: 6 cycles from the step that ends a tile to its row 0, see :mod:`sim_models.golden.pe_array`. Throughput: one step a cycle.
 """
 
 from typing import Any
@@ -115,21 +115,24 @@ class PEArray(Unit):
         vector = None
         if p.systolic and p.vector:
             # Idle cycles count as vector-lane: their zero products wash the sums.
-            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups + 1)
+            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups + 2)
 
         sums: list[list[Signal]] = []
         above: list[PE] = []
         for i in range(p.rows):
-            # Every PE has an activation register of its own, beside its multiplier: a lane of a group hands on
-            # to the same lane of the next group. Only lane 0 is reset, else synthesis would merge the lanes
-            # into one far-reaching register.
-            lanes: list[Any] = [self.activation[i]] * p.columns_per_hop
+            # Hop registers pass the activations on from group to group; each PE takes its copy into a register
+            # that feeds nothing but its multiplier. Synthesis merges registers that are equal, back into one that
+            # reaches far, unless they differ in being reset: hence two hops a group, and every other PE.
+            hops: list[Any] = [self.activation[i]] * 2
             row: list[PE] = []
             for j in range(p.cols):
                 group, lane = divmod(j, p.columns_per_hop)
-                activation = Signal(signed(p.operand_width), name=f"activation_{i}_{j}", reset_less=lane > 0)
-                m.d.sync += activation.eq(lanes[lane])
-                lanes[lane] = activation
+                if lane == 0:
+                    before, hops = hops, [Signal(signed(p.operand_width), name=f"hop_{i}_{group}_{n}",
+                                                 reset_less=bool(n)) for n in range(2)]
+                    m.d.sync += [hop.eq(value) for hop, value in zip(hops, before, strict=True)]
+                activation = Signal(signed(p.operand_width), name=f"activation_{i}_{j}", reset_less=bool(lane % 2))
+                m.d.sync += activation.eq(hops[lane // 2 % 2])
                 m.submodules[f"pe_{i}_{j}"] = pe = PE(p.pe)
                 m.d.comb += pe.activation.eq(activation)
                 if p.systolic:
@@ -138,7 +141,7 @@ class PEArray(Unit):
                     m.d.comb += [pe.bank_weight.eq(self.weight[i * p.cols + j]),
                                  pe.above_sum.eq(above[j].sum if i else 0)]
                 if vector is not None:
-                    m.d.comb += [pe.load_bank.eq(vector[i + group]), pe.add_above.eq(vector[i + group + 2])]
+                    m.d.comb += [pe.load_bank.eq(vector[i + group]), pe.add_above.eq(vector[i + group + 3])]
                 row.append(pe)
             sums.append([pe.sum for pe in row])
             above = row
@@ -153,8 +156,8 @@ class PEArray(Unit):
 
         if p.systolic:
             ended, stepped, tile_fresh, fresh = Signal(), Signal(), Signal(), Signal(init=1)
-            m.d.comb += ended.eq(_wave(m, "last_step", systolic_step & self.last, 3)[2])
-            m.d.comb += stepped.eq(_wave(m, "systolic_step", systolic_step, 3)[2])
+            m.d.comb += ended.eq(_wave(m, "last_step", systolic_step & self.last, 4)[3])
+            m.d.comb += stepped.eq(_wave(m, "systolic_step", systolic_step, 4)[3])
             with m.If(ended):
                 m.d.sync += [row.eq(0), draining.eq(1), tile_fresh.eq(fresh), fresh.eq(0)]
             with m.Elif(row != p.rows - 1):
@@ -167,7 +170,7 @@ class PEArray(Unit):
             m.d.comb += keep.eq(~tile_fresh)
         summed = Signal()
         if p.vector:
-            delay = p.rows + 2
+            delay = p.rows + 3
             first = _wave(m, "first_step", vector_step & self.first, delay + 1)[delay]
             m.d.comb += summed.eq(_wave(m, "last_sum", vector_step & self.last, delay + 1)[delay])
             m.d.comb += keep.eq(Mux(draining, ~tile_fresh, ~first) if p.systolic else ~first)

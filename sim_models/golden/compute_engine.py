@@ -49,12 +49,12 @@ def steps(p: ComputeEngineParams, m: int, k: int, n: int, mode: str = "auto") ->
 def cycles(p: ComputeEngineParams, m: int, k: int, n: int, mode: str = "auto") -> int:
     """Cycles from a command's first operand at the array to its last result, both included.
 
-    The last step enters after ``steps - 1`` cycles; five registers, the skew of the column groups and that of
+    The last step enters after ``steps - 1`` cycles; six registers, the skew of the column groups and that of
     the last row that counts follow.
     """
     systolic, vector = _split(p, m, mode)
     last_row = p.rows - 1 if vector else (systolic - 1) % p.rows
-    return steps(p, m, k, n, mode) + 5 + last_row + (p.groups - 1)
+    return steps(p, m, k, n, mode) + 6 + last_row + (p.groups - 1)
 
 
 def gap(p: ComputeEngineParams, before: tuple[int, str], after: tuple[int, str]) -> int:
