@@ -61,17 +61,23 @@ def test_choice_is_repeatable(chosen):
 
 
 def test_crash_and_hang_are_killed_and_the_rest_goes_on(chosen):
+    # a few mutants have a combinational loop and crash on their own
+    looping = {m.number for m, _ in run_mutants(chosen, lambda sim: sim.get("mutsel")).killed}
+    quiet = [m.number for m in chosen.mutants if m.number not in looping]
+    crash, hang, fail = quiet[3], quiet[20], quiet[21]
+
     def stimulus(sim):
-        match sim.get("mutsel"):
-            case 5:
-                os.abort()
-            case 8:
-                time.sleep(60)
-            case 9:
-                raise ValueError("seen")
+        number = sim.get("mutsel")
+        if number == crash:
+            os.abort()
+        if number == hang:
+            time.sleep(60)
+        if number == fail:
+            raise ValueError("seen")
     report = run_mutants(chosen, stimulus, limit_s=1.0)
-    assert {m.number: how for m, how in report.killed} == {5: "crashed", 8: "hung", 9: "ValueError: seen"}
-    assert len(report.survivors) == 117
+    how = {m.number: text for m, text in report.killed if m.number not in looping}
+    assert how == {crash: "crashed", hang: "hung", fail: "ValueError: seen"}
+    assert len(report.survivors) == len(quiet) - 3
 
 
 def test_stimulus_that_fails_the_original_is_refused(chosen):

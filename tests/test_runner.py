@@ -36,6 +36,8 @@ DECEIVING = {
     "output_nobody_takes": "o_beat still offers a beat that nobody took",
     "source_not_drained": "i_beat: 2 beats were never accepted",
     "wrong_lane": "data[0, 5] (element 5): got 7 (0x07), want 3 (0x03); 3 of 24 differ, shape (3, 8)",
+    "scenario_leaves_a_beat": "scenario twice: o_beat: 1 extra beats",
+    "scenario_resets_a_stalled_beat": "valid is high during or right after reset (stream rule R)",
     "skips": "the test was skipped",
     "never_ends": "not done after 5 us: i_beat made 0 transfers, valid 0, ready 1",
 }
@@ -57,7 +59,7 @@ def test_good_run_reports_counts_seed_and_command(good):
     counts = [json.loads(line) for line in (out / "counts.jsonl").read_text().splitlines()]
     assert result.failures == ()
     assert result.ok
-    assert result.tests == len(counts) == 13
+    assert result.tests == len(counts) == 14
     assert result.comparisons == sum(c["compared"] for c in counts) > 3000
     assert all(c["compared"] for c in counts)
     assert result.seed == 5

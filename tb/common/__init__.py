@@ -1,5 +1,9 @@
 """What every bench uses.
 
+Where to look: ``runner`` (build, run, judge), ``bench`` (what makes a function a test), ``clock``, ``streams``,
+``patterns`` and ``rules`` (drive and watch), ``scoreboard``, ``packing``, ``poison``, ``scenarios``; outside
+of cocotb ``native`` (mass numerics from numpy arrays) and ``mutation`` (does a stimulus notice faults?).
+
 A bench is a module ``tb/<folder>/test_<block>.py`` with ``VARIANTS`` (name to parameter overrides, always
 with ``"default": {}``) and tests::
 

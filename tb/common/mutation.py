@@ -31,8 +31,9 @@ _SELECT_BITS = 16
 _LIST = r'''
 import sys; from pyosys import libyosys as ys
 top, n, seed = sys.argv[1:]; d = ys.Design()
-for c in ("read_verilog design.v", f"hierarchy -top {top}", "proc", "memory_collect", "flatten", "opt_clean",
-          "autoname", f"mutate -list {n} -seed {seed} -o list.txt", "write_rtlil design.il"): d.run_pass(c)
+for c in ("read_verilog -nomem2reg design.v", f"hierarchy -top {top}", "proc", "memory_collect", "flatten",
+          "opt_clean", "autoname", f"mutate -list {n} -seed {seed} -o list.txt", "write_rtlil design.il"):
+    d.run_pass(c)
 '''
 _APPLY = r'''
 import sys; from pyosys import libyosys as ys

@@ -83,10 +83,15 @@ async def play(dut: Any, scenario: Scenario, *, lanes: int, sources: Sequence[So
     Leftover
         A beat is left in a queue or offered by the device after a job and some idle cycles.
     """
-    for _ in range(scenario.cut_off):
-        _treat(scenario, sources, sinks)
-        await _cut(dut, scenario, sinks, gen, job(int(gen.integers(1, 4 * lanes + 1))))
     _treat(scenario, sources, sinks)
+    if scenario.cut_off:
+        # a complete job shows how long one takes, so that the others are cut while they are at work
+        began = engine().cycle
+        await job(4 * lanes)
+        length = engine().cycle - began
+        for _ in range(scenario.cut_off):
+            await _cut(dut, scenario, sinks, gen, job(4 * lanes), int(gen.integers(1, length + 1)))
+            _treat(scenario, sources, sinks)
     if scenario.every_size:
         sizes = list(range(1, 4 * lanes + 1))
     else:
@@ -109,10 +114,10 @@ def _treat(scenario: Scenario, sources: Sequence[Source], sinks: Sequence[Sink])
 
 
 async def _cut(dut: Any, scenario: Scenario, sinks: Sequence[Sink], gen: np.random.Generator,
-               work: Awaitable[None]) -> None:
-    """Start a job, stop it at a random cycle and reset the device for a random time."""
+               work: Awaitable[None], after: int) -> None:
+    """Start a job, stop it after so many cycles and reset the device for a random time."""
     task = cocotb.start_soon(work, name="job to be cut off")
-    await cycles(int(gen.integers(1, 40)))
+    await cycles(after)
     if scenario.stall:
         for sink in sinks:
             sink.rate(late(_FOREVER))

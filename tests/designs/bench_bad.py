@@ -8,6 +8,7 @@ from cocotb.triggers import RisingEdge, Timer
 
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, rng, start
+from tb.common.scenarios import Scenario, play
 from tb.common.scoreboard import Scoreboard, compare
 from tb.common.streams import Sink, Source, random
 from tests.designs.test_echo import beats
@@ -172,3 +173,26 @@ async def never_ends(dut):
 @bench_test(timeout_us=20)
 async def skips(dut):
     compare(1, 1, "one")
+
+
+async def one_scenario(dut, scenario):
+    gen = rng()
+    source = Source(dut, "i_beat", BEAT, gen)
+    sink = Sink(dut, "o_beat", BEAT, gen)
+
+    async def job(size):
+        source.send(beats(gen, size))
+        compare(len((await sink.take(size))["last"]), size, "beats")
+    await play(dut, scenario, lanes=1, sources=[source], sinks=[sink], gen=gen, job=job)
+
+
+@bench_test(timeout_us=20)
+async def scenario_leaves_a_beat(dut):
+    await start(dut, fault=Fault.REPEATS_LAST.value)
+    await one_scenario(dut, Scenario("twice"))
+
+
+@bench_test(timeout_us=20)
+async def scenario_resets_a_stalled_beat(dut):
+    await start(dut, fault=Fault.KEEPS_BEAT_OVER_RESET.value)
+    await one_scenario(dut, Scenario("pause_then_reset", cut_off=3, stall=True))

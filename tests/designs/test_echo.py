@@ -125,3 +125,11 @@ async def takes_blocks(dut):
         source.send(block)
     for block in blocks:
         compare((await sink.take_block())["data"], block["data"], "block")
+
+
+@bench_test(timeout_us=50)
+async def unwritten_memory_is_random(dut):
+    """A design that relies on initial contents of a memory does not get zeros."""
+    await start(dut)
+    await cycles(2)
+    compare(int(dut.stale.value) != 0, True, "a word nobody wrote")

@@ -5,6 +5,7 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, enum, stream
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from rtl.unit import Unit
@@ -48,13 +49,15 @@ class Echo(Unit):
     i_beat, o_beat: stream of BEAT
     o_count: Out(8)
         Beats accepted.
+    stale: Out(32)
+        Word ``fault`` of a memory that nobody writes.
     """
 
     block = "echo"
 
     def __init__(self, params: EchoParams | None = None) -> None:
         super().__init__(params or EchoParams(), {
-            "fault": In(Fault), "o_count": Out(8),
+            "fault": In(Fault), "o_count": Out(8), "stale": Out(32),
             "i_beat": In(stream.Signature(BEAT)), "o_beat": Out(stream.Signature(BEAT))})
 
     def body(self, platform: Any) -> Module:
@@ -69,6 +72,13 @@ class Echo(Unit):
             m.d.sync += beat.data[0].eq(i.payload.data[0] + self.params.add)
         with m.Elif(o.valid & o.ready):
             m.d.sync += [full.eq(0), survivor.eq(0)]
+
+        m.submodules.memory = memory = Memory(shape=32, depth=16, init=[])
+        read = memory.read_port()
+        m.d.comb += [read.addr.eq(self.fault), self.stale.eq(read.data)]
+        # without a write port it would be a table of zeros
+        write = memory.write_port()
+        m.d.comb += [write.addr.eq(0), write.data.eq(0), write.en.eq(self.o_count == 255)]
 
         phase = Signal(2)
         m.d.sync += phase.eq(phase + 1)
