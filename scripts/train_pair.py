@@ -48,7 +48,7 @@ DRAFT = ModelShape(dim=32, hidden_dim=96, n_layers=1, n_heads=4, n_kv_heads=2,
 WINDOW = 256                                # tokens of one example, BOS included
 HELD_OUT = 24                               # every 24th chapter gives a prompt and is not trained on
 MEASURED = 96                               # greedy tokens behind each prompt when the pair is measured
-SAMPLED = 4096                              # windows that the target writes for the draft
+SAMPLED = 3072                              # windows that the target writes for the draft
 TEMPERATURES = (0.0, 0.0, 0.3, 0.6, 1.0)    # greedy twice: that is what speculation meets most
 
 
@@ -130,58 +130,62 @@ def train_target(corpus: Corpus, steps: int) -> TorchLlama:
 
 
 def sample(model: TorchLlama, corpus: Corpus, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Text that the target continues from real openings, and what it thought at every position.
+    """Text that the target continues from real openings, and what the draft should say at every position.
+
+    Half of what it should say is the target's distribution, half its first choice. The first choice is what
+    greedy verification accepts, and makes the draft's probability of a token an estimate of the chance that
+    it is accepted, which is what a draft controller multiplies up.
 
     Returns
     -------
     tokens: int64 [count, WINDOW]
-    logits: float16 [count, WINDOW, vocabulary]
+    wanted: float16 [count, WINDOW, vocabulary]
+        Probabilities of the next token.
     """
     import torch
+
+    def wish(logits: torch.Tensor) -> torch.Tensor:
+        half = torch.softmax(logits, -1) / 2
+        return half.scatter_add_(-1, logits.argmax(-1, keepdim=True), torch.full_like(half[..., :1], 0.5)).half()
 
     rng = np.random.default_rng(SEED + 1)
     batch = 256
     temperature = torch.tensor(np.resize(TEMPERATURES, batch), dtype=torch.float32)[:, None]
     tokens = torch.empty(count, WINDOW, dtype=torch.int64)
-    logits = torch.empty(count, WINDOW, model.shape.vocab_size, dtype=torch.float16)
+    wanted = torch.empty(count, WINDOW, model.shape.vocab_size, dtype=torch.float16)
     for at in range(0, count, batch):
-        rows, thought = tokens[at:at + batch], logits[at:at + batch]
+        rows, wishes = tokens[at:at + batch], wanted[at:at + batch]
         given = int(rng.integers(4, 48))
         rows[:, :given] = torch.from_numpy(corpus.windows(corpus.train, rng, batch)[:len(rows), :given])
         heat, cache = temperature[:len(rows)], []
         with torch.no_grad():
-            thought[:, :given] = model(rows[:, :given], cache).half()
+            logits = model(rows[:, :given], cache)
+            wishes[:, :given] = wish(logits)
             for i in range(given, WINDOW):
-                last = thought[:, i - 1].float()
+                last = logits[:, -1]
                 drawn = torch.multinomial(torch.softmax(last / heat.clamp(min=0.1), 1), 1)
                 rows[:, i] = torch.where(heat > 0, drawn, last.argmax(1, keepdim=True))[:, 0]
-                thought[:, i] = model(rows[:, i:i + 1], cache)[:, 0].half()
+                logits = model(rows[:, i:i + 1], cache)
+                wishes[:, i:i + 1] = wish(logits)
         print(f"sampling: {at + len(rows)}/{count} windows", flush=True)
-    return tokens, logits
+    return tokens, wanted
 
 
 def train_draft(target: TorchLlama, corpus: Corpus, steps: int, windows: int) -> TorchLlama:
-    """Distil: half of the loss asks for the target's distribution, half for its first choice.
-
-    The first choice is what greedy verification accepts, and makes the draft's probability of a token an
-    estimate of the chance that it is accepted, which is what a draft controller multiplies up.
-    """
+    """Distil: cross-entropy with what :func:`sample` says the draft should say."""
     import torch
-    from torch.nn.functional import cross_entropy, one_hot
+    from torch.nn.functional import cross_entropy
 
     from scripts.torch_llama import TorchLlama
 
-    tokens, logits = sample(target, corpus, windows)
+    tokens, wanted = sample(target, corpus, windows)
     model = TorchLlama(DRAFT)
     rng = np.random.default_rng(SEED + 2)
 
     def losses() -> Iterator[torch.Tensor]:
         while True:
-            rows = torch.from_numpy(rng.integers(0, len(tokens), 32))
-            wanted = logits[rows].float()
-            first = one_hot(wanted.argmax(2), DRAFT.vocab_size)
-            mix = 0.5 * torch.softmax(wanted, 2) + 0.5 * first
-            yield cross_entropy(model(tokens[rows]).flatten(0, 1), mix.flatten(0, 1))
+            rows = torch.from_numpy(rng.integers(0, len(tokens), 16))
+            yield cross_entropy(model(tokens[rows]).flatten(0, 1), wanted[rows].float().flatten(0, 1))
 
     optimise(model, losses(), steps, 4e-3, "draft")
     return model
@@ -236,7 +240,7 @@ def main() -> None:
     option("--output", type=Path, default=DATA, help="folder of the files (default: %(default)s)")
     option("--build", type=Path, default=ROOT / "build" / "pair", help="folder of what is fetched")
     option("--target-steps", type=int, default=4000, help="(default: %(default)s)")
-    option("--draft-steps", type=int, default=7000, help="(default: %(default)s)")
+    option("--draft-steps", type=int, default=5000, help="(default: %(default)s)")
     option("--windows", type=int, default=SAMPLED, help="sampled windows (default: %(default)s)")
     args = parser.parse_args()
     try:
