@@ -20,7 +20,7 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
 from gen.errors import EmitError, ToolError
-from gen.names import check_name, plain_names
+from gen.names import check_name, distinct, plain_names
 from gen.yosys import run_yosys
 from rtl.unit import Unit
 
@@ -59,7 +59,7 @@ class Design:
     blocks: dict[str, str]
     #: parameters of each module
     params: dict[str, dict[str, Any]]
-    #: for each module, Amaranth's hierarchical name of every register and memory, by its name in the Verilog
+    #: for each module, Amaranth's hierarchical name of every register and memory, by its Verilog name
     origins: dict[str, dict[str, str]]
 
     @property
@@ -139,6 +139,7 @@ class Emitter:
             children = tuple(self._children)
         finally:
             self.current, self._children = outer
+        _check_memories(name, text)
         text, ports = _ports(name, text, {n: p for n, (p, _) in members.items()})
         other = next((n for n in self.done if n.lower() == name.lower()), None)
         if other:
@@ -190,7 +191,7 @@ def to_rtlil(unit: Unit, name: str, platform: Any = None) -> str:
     """RTLIL of ``unit``; without a platform its children are elaborated in place."""
     ports = {n: (value, PortDirection.Input if port.direction == "input" else PortDirection.Output)
              for n, (port, value) in _members(unit).items()}
-    return rtlil.convert(unit, name=name, platform=platform, ports=ports, emit_src=False)
+    return distinct(rtlil.convert(unit, name=name, platform=platform, ports=ports, emit_src=False))
 
 
 def _suggest(word: str) -> str:
@@ -213,6 +214,16 @@ def _check_same(name: str, first: Unit, second: Unit) -> None:
 
 def _describe(unit: Unit) -> str:
     return f"{type(unit).__module__}.{type(unit).__name__} with {unit.params}"
+
+
+def _check_memories(name: str, text: str) -> None:
+    written = set(re.findall(r"cell \$memwr_v2 .*\n\s*parameter \\MEMID (\S+)", text))
+    contents = re.findall(r"cell \$meminit_v2 .*\n\s*parameter \\MEMID (\S+)\n(?:.*\n)*?.*\\DATA \d+'(\d*)", text)
+    for memory, bits in contents:
+        if memory in written and "1" in bits:
+            readable = memory.strip('"').lstrip("\\")
+            raise EmitError(f"memory {readable} of module {name} is written and has initial contents, which not "
+                            f"every memory can have: write them at start-up instead")
 
 
 _WIRE = re.compile(r"(?m)^  wire width (\d+) (input|output) \d+  (signed )?\\(\S+)$")
@@ -256,9 +267,6 @@ def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
         try:
             run_yosys(jobs)
         except ToolError as error:
-            if "selection is not empty" in str(error):
-                raise EmitError("a memory that is written has initial contents, which not every memory can "
-                                f"have: write them at start-up instead ({error})") from None
             raise EmitError(str(error), error.exit_code) from None
         return {name: _clean(name, pathlib.Path(folder, f"{name}.v").read_text()) for name in done}
 
@@ -270,8 +278,7 @@ def _script(source: pathlib.Path, name: str, text: str) -> list[str]:
         "proc -norom", "pmuxtree", "flatten -noscopeinfo", f"hierarchy -check -top {name}",
         f"attrmap {noise}", f"attrmap -modattr {noise}",
         # contents of a memory that is written are undefined until written; what is only read keeps its table
-        "memory_collect", "select -assert-none t:$mem_v2 r:WR_PORTS>0 %i r:INIT=*1* %i",
-        "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
+        "memory_collect", "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
         # resets and enables as people write them, equal expressions once; none of it introduces an x
         "rename -hide w:*$*", "opt_clean -purge", "opt_expr -keepdc", "opt_merge",
         "opt_dff -simple-dffe -keepdc", "opt_merge", "opt_muxtree", "opt_expr -keepdc", "opt_merge",
@@ -281,13 +288,17 @@ def _script(source: pathlib.Path, name: str, text: str) -> list[str]:
 
 
 _INSTANCE = re.compile(r"(?m)^  (\w+) (\w+) \($")
-_ORIGIN = re.compile(r'(?m)^  \(\* hdlname = "([^"]*)" \*\)\n(?:  output .*\n)?'
-                     r'(?=  reg (?:signed )?(?:\[[^]]*\] )?(\w+))')
+_ORIGIN = re.compile(r'(?m)^  \(\* hdlname = "([^"]*)" \*\)\n(?:  \(\*.*\n)*(?:  output .*\n)?'
+                     r'(?=  (reg|wire) (?:signed )?(?:\[[^]]*\] )?(\w+))')
+#: what Yosys writes for the register of a memory's read port: the net behind it has the name
+_READ = re.compile(r"(?m)^  assign (\w+) = n_\d+;$")
 
 
 def _clean(name: str, text: str) -> tuple[str, dict[str, str]]:
     text = plain_names(re.sub(r"\A/\*.*?\*/\n+", "", text))
-    origins = {m[2]: m[1].replace(" ", ".") for m in _ORIGIN.finditer(text)}
+    read = set(_READ.findall(text))
+    origins = {name: origin.replace(" ", ".") for origin, kind, name in _ORIGIN.findall(text)
+               if kind == "reg" or name in read}
     text = re.sub(r"(?m)^ *\(\* hdlname = .*\*\)\n", "", text)
     text = re.sub(r"(?m)^(  (?:input|output) )(.*;\n)  wire \2", r"\1\2", text)
     text = text.replace(" = ! ", " = ~| ")      # linters dislike the logical NOT of several bits

@@ -3,6 +3,7 @@
 import pathlib
 import re
 import tempfile
+from collections.abc import Iterator
 
 from gen.emit import Design, to_rtlil
 from gen.errors import ToolError
@@ -46,8 +47,9 @@ def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600,
         (folder / "gate.v").write_text(
             "".join(renamed(text, design.origins[name]) for name, text in design.modules.items()))
         (folder / "registers").write_text(
-            "".join(f"{design.top}/\\{name}\n" for name in _registers(design, design.top)))
-        log = run_yosys({design.top: _script(folder, design.top)}, timeout=timeout, progress=progress)
+            "".join(f"{design.top}/\\{path}{name}\n" for path, module in _paths(design, design.top)
+                    for name in design.origins[module].values()))
+        log = run_yosys({design.top: _script(folder, design)}, timeout=timeout, progress=progress)
         _compare_initial(design.top, *((folder / f"{side}.init").read_text() for side in ("gold", "gate")))
     unproven = re.findall(r"Unproven \$equiv \S+ \\(\S+)_gold", log[design.top])
     proven = re.search(r"Of those cells (\d+) are proven", log[design.top])
@@ -58,27 +60,36 @@ def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600,
     return int(proven[1])
 
 
-def _registers(design: Design, module: str, path: str = "") -> list[str]:
-    """Hierarchical names of all registers and memories."""
-    names = [path + name for name in design.origins[module].values()]
+def _paths(design: Design, module: str, path: str = "") -> Iterator[tuple[str, str]]:
+    """Path (with a trailing dot) and module of every unit, the top's path being empty."""
+    yield path, module
     for instance, child in design.instances[module]:
-        names += _registers(design, child, f"{path}{instance}.")
-    return names
+        yield from _paths(design, child, f"{path}{instance}.")
 
 
-def _script(folder: pathlib.Path, top: str) -> list[str]:
-    def side(name: str, read: str) -> list[str]:
-        return [
-            read, f"hierarchy -check -top {top}", "proc -norom", "flatten -noscopeinfo", "memory_collect",
-            "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
-            # a net has many names: the one of its register is to stand for all of them, on both sides
-            f"select -set registers -read {folder / 'registers'}", "rename -hide w:* @registers %d",
-            f"dump -o {folder / name}.init @registers", "memory_map",
-            "opt_clean", "opt_expr -keepdc", "wreduce -keepdc t:$mul t:$add t:$sub %u %u", "opt_merge",
-            "opt_clean", f"rename {top} {name}", f"design -stash {name}"]
+def _script(folder: pathlib.Path, design: Design) -> list[str]:
+    top = design.top
+    units = " ".join(f"{top}.{path[:-1]}" for path, _ in _paths(design, top) if path)
+    # the emitter joins equal registers of one unit, so the reference has to
+    merge = ["flatten -noscopeinfo", "opt_clean", "opt_merge"]
+    within = [f"setattr -mod -set keep_hierarchy 1 {units}", *merge,
+              f"setattr -mod -unset keep_hierarchy {units}"] if units else merge
+    flat = [
+        "flatten -noscopeinfo", f"hierarchy -check -top {top}", "memory_collect",
+        "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
+        # a net has many names: the one of its register is to stand for all of them, on both sides
+        f"select -set registers -read {folder / 'registers'}", "rename -hide w:* @registers %d"]
+    plain = ["memory_map", "opt_clean", "opt_expr -keepdc", "wreduce -keepdc t:$mul t:$add t:$sub %u %u",
+             "opt_clean"]
+
+    def side(name: str, read: str, first: list[str]) -> list[str]:
+        return [read, f"hierarchy -check -top {top}", "proc -norom", *first, *flat,
+                f"dump -o {folder / name}.init @registers", *plain, f"rename {top} {name}",
+                f"design -stash {name}"]
 
     return [
-        *side("gold", f"read_rtlil {folder / 'gold.il'}"), *side("gate", f"read_verilog {folder / 'gate.v'}"),
+        *side("gold", f"read_rtlil {folder / 'gold.il'}", within),
+        *side("gate", f"read_verilog {folder / 'gate.v'}", []),
         "design -copy-from gold -as gold gold", "design -copy-from gate -as gate gate",
         "equiv_make gold gate eq", "hierarchy -top eq", "equiv_struct", "equiv_simple", "equiv_induct",
         "equiv_status"]

@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["check_name", "plain_names", "renamed"]
+__all__ = ["check_name", "distinct", "plain_names", "renamed"]
 
 _VERILOG = """
 accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind
@@ -70,6 +70,39 @@ def check_name(name: str) -> str | None:
         return "is not a plain identifier (a letter, then letters, digits and _)"
     languages = [language for language, words in _RESERVED.items() if name.lower() in words]
     return f"is a reserved word of {' and '.join(languages)}" if languages else None
+
+
+_MODULE = re.compile(r"(?ms)^module .*?^end$")
+_DUPLICATE = re.compile(r"\\([\w.$\[\]]*?)\$(\d+)(?![\w.$\[\]])")
+_REGISTER = re.compile(r"(?m)^    connect \\Q \\(\S+\$\d+)$")
+_ALIAS = re.compile(r"(?m)^connect \\([^$\s]+) \\(\S+\$\d+) \[[^]]*\]$")
+_WIDTH = re.compile(r"(?m)^  wire width (\d+) .*\\(\S+)$")
+
+
+def distinct(rtlil: str) -> str:
+    """Rename equal names of Amaranth's RTLIL so that they tell registers from mere aliases.
+
+    Amaranth counts equal names through a whole design: ``acc``, ``acc$17``. Here they count within their
+    module, ``acc``, ``acc$1``, and lose the ``$`` (``acc.1``) where the register has no better name.
+    """
+    def module(match: re.Match[str]) -> str:
+        text = match[0]
+        ranks: dict[str, list[int]] = {}
+        for base, number in set(_DUPLICATE.findall(text)):
+            ranks.setdefault(base, []).append(int(number))
+        for numbers in ranks.values():
+            numbers.sort()
+        width = {wire: bits for bits, wire in _WIDTH.findall(text)}
+        named = {wire for alias, wire in _ALIAS.findall(text) if width[alias] == width[wire]}
+        registers = set(_REGISTER.findall(text)) - named
+
+        def name(m: re.Match[str]) -> str:
+            dot = "." if f"{m[1]}${m[2]}" in registers else "$"
+            return f"\\{m[1]}{dot}{ranks[m[1]].index(int(m[2])) + 1}"
+
+        return _DUPLICATE.sub(name, text)
+
+    return _MODULE.sub(module, rtlil)
 
 
 def plain_names(module: str) -> str:
