@@ -124,8 +124,8 @@ class Progress:
             self._advance(text)
 
 
-def write_atomic(path: Path, text: str, overwrite: bool = True) -> None:
-    """Write a whole text file or nothing.
+def write_atomic(path: Path, content: str | bytes, overwrite: bool = True) -> None:
+    """Write a whole file or nothing; text as UTF-8.
 
     Raises
     ------
@@ -134,10 +134,9 @@ def write_atomic(path: Path, text: str, overwrite: bool = True) -> None:
     """
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False,
-                                         encoding="utf-8") as f:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as f:
             temporary = f.name
-            f.write(text)
+            f.write(content.encode() if isinstance(content, str) else content)
         # Temporary files are private; the result has the permissions of any other new file.
         mask = os.umask(0)
         os.umask(mask)

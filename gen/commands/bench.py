@@ -3,12 +3,19 @@
 import argparse
 
 from gen import bench
+from gen.bench_meter import Meter
 from gen.commands.arguments import add_build_dir, build_dir
+from gen.errors import ToolError
 from gen.report import Report
 
 __all__ = ["EXAMPLES", "add_arguments", "run"]
 
-EXAMPLES = "example: speculoos bench engine --m 9 --k 64 --n 172 --json -"
+EXAMPLES = """\
+examples:
+  speculoos bench engine --json bench.json --plot bench.png
+  speculoos bench engine --m 9 --k 64 --n 172
+  speculoos bench engine --m 1-17 --k 96 --n 256 --mode auto,systolic
+  speculoos bench engine --baselines --plot baselines.png"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
-    """Check the tools, then measure."""
-    from gen.doctor import require
-    require("g++", "make", "perl", "verilator")
-    args.build_dir = build_dir(args)
-    return bench.run(args, report)
+    """Measure; engines are built when the arguments have been checked."""
+    from sim_models.params.tile import ComputeEngineParams
+
+    def make(p: ComputeEngineParams) -> Meter:
+        from gen.doctor import require
+        require("g++", "make", "perl", "verilator")
+        from tb.tile.engine_meter import EngineMeter
+        return EngineMeter(p, build_dir(args), seed=args.seed)
+
+    from tb.common.build import BuildError
+    from tb.common.build import ToolError as RunnerToolError
+    from tb.common.native import NativeTimeout
+    try:
+        return bench.run(args, report, make)
+    except (BuildError, RunnerToolError) as e:
+        raise ToolError(str(e)) from e
+    except (AssertionError, NativeTimeout) as e:      # a value, a cycle count or a stream rule
+        raise ToolError(f"the RTL differs from its model: {e}") from e

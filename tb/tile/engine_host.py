@@ -83,10 +83,22 @@ class EngineCodecs:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a program gave: results int64 (M, N), a response per command, cycles in all (first beat to last)."""
+    """What a program gave.
+
+    Members
+    -------
+    result: int64 (M, N)
+    responses: list of Response
+        One per command.
+    answered: int64 (commands,)
+        Clock cycle in which each response came.
+    cycles: int
+        From the first beat that was queued with this program to its own last result.
+    """
 
     result: np.ndarray
     responses: list[Response]
+    answered: np.ndarray
     cycles: int
 
 
@@ -134,9 +146,10 @@ class EngineHost:
 
     def _take(self, program: Program, start: int) -> Outcome:
         payloads, stamps = self.sim.take("o_result", program.beats)
-        responses, _ = self.sim.take("o_response", len(program.commands))
+        responses, answered = self.sim.take("o_response", len(program.commands))
         words = self.codecs.results(payloads, _lanes(program))
-        return Outcome(program.assemble(words), self.codecs.responses(responses), int(stamps[-1]) - start + 1)
+        return Outcome(program.assemble(words), self.codecs.responses(responses), answered,
+                       int(stamps[-1]) - start + 1)
 
 
 def _lanes(program: Program) -> list[int]:

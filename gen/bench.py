@@ -1,0 +1,298 @@
+"""``speculoos bench``: cycles and utilisation of the compute engine, measured in the RTL.
+
+A row of the results is one GEMM in one mode, measured twice: alone, from first operand to last result, and back to
+back, as the distance between equal commands in a row. Every value that the engine computes is compared with numpy,
+and every cycle count with the golden model; a difference ends the command with exit code 1.
+"""
+
+import argparse
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gen import bench_baselines
+from gen.bench_meter import Measured, Meter, MeterFactory
+from gen.bench_models import bench_models, operands
+from gen.commands.arguments import add_design
+from gen.errors import UserError
+from gen.report import Report
+
+if TYPE_CHECKING:
+    from gen.config import Config
+    from sim_models.params.tile import ComputeEngineParams
+
+__all__ = ["TARGETS", "add_arguments", "engine_modes", "measure_rows", "row", "run"]
+
+MODES = ("auto", "systolic", "vector")
+#: what a list that leaves something out is completed with
+DEFAULT_SIZES = {"m": list(range(1, 65)), "k": [64], "n": [64]}
+#: rows of a model's shapes: decoding, verification of 8 drafts and one more, a prompt
+MODEL_ROWS = (1, 9, 32)
+#: shapes that targets speak of, beside M = 1..64 at K = N = 64
+NAMED = ((8, 64, 64), (9, 64, 172), (1, 64, 172))
+#: what one invocation may take on: array cycles of all rows once, weights of one GEMM, a size
+MOST_STEPS, MOST_WEIGHTS, LARGEST_SIZE = 20_000_000, 1 << 24, 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A GEMM to be measured."""
+
+    section: str
+    m: int
+    k: int
+    n: int
+    #: model and weight matrices that have this shape
+    model: str = ""
+    matrices: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A figure that the engine is to reach in mode auto."""
+
+    what: str
+    wanted: float
+    #: which rows it speaks of, and which of their figures; the lowest counts
+    shapes: tuple[tuple[int, int, int], ...]
+    figure: str
+
+
+_BACK_TO_BACK = "utilisation_back_to_back"
+TARGETS = (
+    Target("M = 1..64, K = N = 64, back to back", 0.95, tuple((m, 64, 64) for m in range(1, 65)), _BACK_TO_BACK),
+    Target("8 x 64 x 64, alone", 0.97, ((8, 64, 64),), "utilisation"),
+    Target("9 x 64 x 172, alone", 0.94, ((9, 64, 172),), "utilisation"),
+    Target("9 x 64 x 172, back to back", 0.94, ((9, 64, 172),), _BACK_TO_BACK),
+    Target("1 x 64 x 172, back to back", 0.97, ((1, 64, 172),), _BACK_TO_BACK),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The engine, the sizes, and where plots go."""
+    add_design(parser)
+    for name, what in (("m", "rows of activations"), ("k", "inner size"), ("n", "output channels")):
+        text = "1-64" if name == "m" else "64"
+        parser.add_argument(f"--{name}", type=_sizes, metavar="LIST",
+                            help=f"{what}, as 9 or 1-17 or 1,8,64 (default with the other two: {text})")
+    parser.add_argument("--mode", type=_modes, metavar="LIST",
+                        help=f"{', '.join(MODES)}, or several of them (default: all that are built)")
+    parser.add_argument("--baselines", action="store_true",
+                        help="whole passes of the models on this engine and on both single-mode engines")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="also draw the results")
+    parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="seed of the operands (default: 1)")
+
+
+def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
+    """Measure what was asked for.
+
+    Raises
+    ------
+    UserError
+        The design is no engine, a mode is not built into it, or the sizes are too large.
+    """
+    from gen.config import resolve
+    from gen.plots import check_target
+    from sim_models.params.tile import ComputeEngineParams
+    config = resolve(args.design, args.settings)
+    if not isinstance(config.params, ComputeEngineParams) or config.block.name != "compute_engine":
+        raise UserError(f"bench measures a compute_engine, and {args.design} is a {config.block.name}")
+    if args.plot:
+        check_target(args.plot)
+    report.data.update(design=config.name, params=dataclasses.asdict(config.params), seed=args.seed)
+    if args.baselines:
+        return bench_baselines.run(args, report, make, config, config.params)
+    return _sweep(args, report, make, config, config.params)
+
+
+def _sweep(args: argparse.Namespace, report: Report, make: MeterFactory, config: "Config",
+           p: "ComputeEngineParams") -> int:
+    modes = engine_modes(p, args.mode)
+    custom = bool(args.m or args.k or args.n)
+    cases = _custom(args) if custom else _standard(config)
+    check_work(p, ((c.m, c.k, c.n, mode) for c in cases for mode in modes))
+    report.note(f"building {p.unit_name('compute_engine')}")
+    meter = make(p)
+    rows = measure_rows(meter, cases, modes, args.seed, report)
+    report.data["rows"] = rows
+    report.line(f"{config.name}: {p.rows} x {p.cols} PEs, {p.rows * p.cols} MACs a cycle; cycles measured in the "
+                f"RTL, operands on chip\n")
+    if custom:
+        _flat_table(report, rows)
+    else:
+        _standard_tables(report, rows, modes)
+    report.line(f"\n{meter.compared} values equal to numpy's, all cycle counts equal to the golden model's")
+    report.data["compared"] = meter.compared
+    if args.plot:
+        from gen.plots import utilisation_plot
+        chosen = [r for r in rows if custom or r["section"] == "square"]
+        return utilisation_plot(chosen, p.rows * p.cols, args.plot, report)
+    return 0
+
+
+def engine_modes(p: "ComputeEngineParams", wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """The modes to measure: those asked for, else all that the engine has.
+
+    Raises
+    ------
+    UserError
+        A mode is not built.
+    """
+    built = MODES if p.systolic and p.vector else (MODES[0], "systolic" if p.systolic else "vector")
+    for mode in wanted or ():
+        if mode not in built:
+            raise UserError(f"mode {mode} is not built into this engine, only {' and '.join(built)}")
+    return tuple(wanted or (built if len(built) == len(MODES) else built[1:]))
+
+
+def _custom(args: argparse.Namespace) -> list[Case]:
+    ms, ks, ns = (getattr(args, name) or DEFAULT_SIZES[name] for name in "mkn")
+    return [Case("custom", m, k, n) for k in ks for n in ns for m in ms]
+
+
+def _standard(config: "Config") -> list[Case]:
+    cases = [Case("square", m, 64, 64) for m in DEFAULT_SIZES["m"]]
+    cases += [Case("named", m, k, n) for m, k, n in NAMED]
+    for model in bench_models(config):
+        cases += [Case("model", m, k, n, model.name, tuple(names))
+                  for (k, n), names in model.shapes.items() for m in MODEL_ROWS]
+    return cases
+
+
+def check_work(p: "ComputeEngineParams", gemms: Iterable[tuple[int, int, int, str]]) -> None:
+    """Refuse what could not be finished in minutes.
+
+    Raises
+    ------
+    UserError
+        K may overflow a partial sum, the weights of one GEMM or the work of all are too much.
+    """
+    from sim_models.golden.compute_engine import steps
+    total = 0
+    for m, k, n, mode in gemms:
+        if k > p.k_total_max:
+            raise UserError(f"K must be at most {p.k_total_max}, so that {p.psum_width} bits cannot overflow, "
+                            f"not {k}")
+        if k * n > MOST_WEIGHTS:
+            raise UserError(f"a GEMM may have at most {MOST_WEIGHTS} weights, not {k} x {n}")
+        total += steps(p, m, k, n, mode)
+    if total > MOST_STEPS:
+        raise UserError(f"at most {MOST_STEPS} array cycles can be measured at once, these sizes take {total}")
+
+
+def measure_rows(meter: Meter, cases: Sequence[Case], modes: Sequence[str], seed: int,
+                 report: Report) -> list[dict[str, Any]]:
+    """Rows of all cases in all modes; equal ones are measured once."""
+    known: dict[tuple[int, int, int, str], Measured] = {}
+    rows = []
+    with report.progress("measuring", len(cases)) as progress:
+        for case in cases:
+            for mode in modes:
+                key = case.m, case.k, case.n, mode
+                if key not in known:
+                    known[key] = meter.measure(*operands(meter.p, *key[:3], seed), mode)
+                rows.append({"section": case.section, "model": case.model, "matrices": list(case.matrices),
+                             **row(meter.p, *key, known[key])})
+            progress.step(f"{case.m} x {case.k} x {case.n}")
+    return rows
+
+
+def row(p: "ComputeEngineParams", m: int, k: int, n: int, mode: str, got: Measured) -> dict[str, Any]:
+    """One measurement as the JSON document has it."""
+    macs = m * k * n
+    whole = int(got.interval) if float(got.interval).is_integer() else got.interval
+    return {"m": m, "k": k, "n": n, "mode": mode, "cycles": got.cycles, "macs": macs,
+            "utilisation": macs / (got.cycles * p.rows * p.cols), "interval": whole,
+            _BACK_TO_BACK: macs / (got.interval * p.rows * p.cols), "commands": got.commands,
+            "operands": "resident" if got.resident else "streamed", "bound": _bound(p, m, k, n, got)}
+
+
+def _bound(p: "ComputeEngineParams", m: int, k: int, n: int, got: Measured) -> str:
+    """What keeps commands from following each other faster."""
+    if got.interval <= got.array:
+        return "array"
+    if not got.resident:
+        return "operands"
+    # One word of K: the array makes results as fast as the output port takes them.
+    return "output" if got.interval - m * -(-n // p.cols) < p.rows and k <= p.rows else "command"
+
+
+def _standard_tables(report: Report, rows: Sequence[dict[str, Any]], modes: Sequence[str]) -> None:
+    _pivot(report, "K = N = 64", [r for r in rows if r["section"] == "square"], modes, ("m",))
+    report.line()
+    for model in dict.fromkeys(r["model"] for r in rows if r["section"] == "model"):
+        mine = [r | {"matrix": _names(r["matrices"])} for r in rows if r["model"] == model]
+        _pivot(report, f"weight matrices of {model}", mine, modes, ("matrix", "k", "n", "m"))
+        report.line()
+    if "auto" not in modes:
+        return
+    auto = {(r["m"], r["k"], r["n"]): r for r in rows if r["mode"] == "auto"}
+    table = []
+    for target in TARGETS:
+        got = min(auto[shape][target.figure] for shape in target.shapes)
+        table.append([target.what, target.wanted, got, "met" if got >= target.wanted else "missed"])
+    report.table(["utilisation in mode auto", "target", "lowest", ""], table)
+    report.data["targets"] = [dict(zip(("what", "wanted", "measured", "state"), t, strict=True)) for t in table]
+
+
+def _names(matrices: Sequence[str]) -> str:
+    """``wq wo x 4`` for the matrices of four layers."""
+    kinds = [name.rpartition(".")[2] for name in matrices]
+    distinct = dict.fromkeys(kinds)
+    count = len(kinds) // len(distinct)
+    return " ".join(distinct) + (f" x {count}" if count > 1 else "")
+
+
+def _pivot(report: Report, title: str, rows: Sequence[dict[str, Any]], modes: Sequence[str],
+           keys: Sequence[str]) -> None:
+    """A line for each shape, three columns for each mode."""
+    columns = [key.upper() if len(key) == 1 else key for key in keys]
+    columns += [f"{mode} {what}" for mode in modes for what in ("alone", "repeated", "used")]
+    lines: dict[tuple[Any, ...], list[Any]] = {}
+    for r in rows:
+        line = lines.setdefault(tuple(r[key] for key in keys), [])
+        line += [r["cycles"], _short(r["interval"]), r[_BACK_TO_BACK]]
+    report.table(columns, [[*key, *line] for key, line in lines.items()],
+                 f"{title}: cycles alone, cycles of each when repeated, share of MACs used when repeated")
+
+
+def _flat_table(report: Report, rows: Sequence[dict[str, Any]]) -> None:
+    report.table(["M", "K", "N", "mode", "MACs", "cycles alone", "used", "repeated", "used", "commands", "operands",
+                  "bound by"],
+                 [[r["m"], r["k"], r["n"], r["mode"], r["macs"], r["cycles"], r["utilisation"], _short(r["interval"]),
+                   r[_BACK_TO_BACK], r["commands"], r["operands"], r["bound"]] for r in rows])
+
+
+def _short(value: float) -> float | int:
+    return round(value, 1) if isinstance(value, float) else value
+
+
+def _sizes(text: str) -> list[int]:
+    """``1-17,32`` as a list without repetitions, in the order given."""
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part, re.ASCII)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= low <= high <= LARGEST_SIZE or high - low > 4096:
+            raise argparse.ArgumentTypeError(f"sizes from 1 to {LARGEST_SIZE} were wanted, as 9 or 1-17 or 1,8,64, "
+                                             f"not {text!r}")
+        found.update(dict.fromkeys(range(low, high + 1)))
+    return list(found)
+
+
+def _seed(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"a seed is an integer from 0 to 999999999, not {text!r}")
+    return int(text)
+
+
+def _modes(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in MODES:
+            from gen.config import guess
+            raise argparse.ArgumentTypeError(f"there is no mode {name!r}{guess(name, MODES)}, "
+                                             f"only {', '.join(MODES)}")
+    return list(dict.fromkeys(names))
