@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,13 @@ def test_one_test_alone_repeats_its_part_of_the_run(good, tmp_path):
     _, out = good
     assert run_echo("test_echo", tmp_path, test="reset_in_the_middle").tests == 1
     assert _stimulus(tmp_path)[0] in _stimulus(out)
+
+
+def test_two_runs_into_one_folder_wait_for_each_other(tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(run_echo, "test_echo", tmp_path, test=t) for t in ("passes_on", "polite_sink")]
+    assert [r.result().failures for r in runs] == [(), ()]
+    assert [r.result().comparisons for r in runs] == [2000, 450]
 
 
 def test_repeat_command_names_seed_parameters_and_first_failed_test():

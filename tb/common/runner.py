@@ -217,6 +217,8 @@ def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, wa
              test: str | None = None, build_root: Path, out: Path | None = None, control: str = "",
              wall_limit: float = WALL_LIMIT) -> BenchResult:
     """Run a bench module against any unit; :func:`run_bench` is this for registered blocks."""
+    from filelock import FileLock
+
     began = time.monotonic()
     if seed is None:
         seed = secrets.randbelow(1 << 31)
@@ -225,12 +227,14 @@ def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, wa
     folder.mkdir(parents=True, exist_ok=True)
     results, counts, log = folder / "results.xml", folder / "counts.jsonl", folder / "sim.log"
     wave = folder / f"waves.{made.waves}" if made.waves else None
-    for stale in (results, counts, log, *([wave] if wave else [])):
-        stale.unlink(missing_ok=True)
     info = BenchInfo(block, unit.params, made.ports, str(counts))
-    ended = _simulate(made, module, info, seed, test, results, log, wave, wall_limit)
-    tests, failures = _judge(results, counts, log, ended, module, test)
-    lines = _counts(counts)
+    # two runs of one unit at a time would delete each other's results
+    with FileLock(folder / ".lock"):
+        for stale in (results, counts, log, *([wave] if wave else [])):
+            stale.unlink(missing_ok=True)
+        ended = _simulate(made, module, info, seed, test, results, log, wave, wall_limit)
+        tests, failures = _judge(results, counts, log, ended, module, test)
+        lines = _counts(counts)
     return BenchResult(
         block=block, unit_name=made.top, tests=tests, failures=failures, seed=seed,
         comparisons=sum(line["compared"] for line in lines), cycles=sum(line["cycles"] for line in lines),
