@@ -81,12 +81,9 @@ def check_yosys(design: Design) -> None:
         Yosys refuses it.
     """
     with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
-        files = " ".join(f"{folder}/{name}" for name in _write(design, folder))
-        try:
-            run_yosys({design.top: [f"read_verilog {files}", f"hierarchy -check -top {design.top}", "proc",
-                                    "check -assert"]})
-        except ToolError as error:
-            raise ToolError(str(error).replace(f"{folder}/", "")) from None
+        files = " ".join(_write(design, folder))
+        run_yosys({design.top: [f"read_verilog {files}", f"hierarchy -check -top {design.top}", "proc",
+                                "check -assert"]}, pathlib.Path(folder))
 
 
 #: all checks by the tool's name

@@ -127,6 +127,7 @@ class Emitter:
     def add(self, unit: Unit) -> _Done:
         """Elaborate ``unit`` unless its module exists already."""
         name = unit.unit_name
+        unit.__dict__["_MustUse__used"] = True      # a refusal is no reason for Amaranth to warn as well
         _check_module_name(name, unit)
         if name in self.done:
             _check_same(name, self.done[name].unit, unit)
@@ -260,18 +261,18 @@ def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
     with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
         jobs = {}
         for name, d in done.items():
-            source = pathlib.Path(folder, f"{name}.il")
+            source = f"{name}.il"
             named = re.sub(r"(?m)^(  (?:wire|memory) .*\\(\S+))$", r'  attribute \\hdlname "\2"\n\1', d.rtlil)
-            source.write_text(named + "".join(done[c].stub for c in d.children))
+            pathlib.Path(folder, source).write_text(named + "".join(done[c].stub for c in d.children))
             jobs[name] = _script(source, name, d.rtlil)
         try:
-            run_yosys(jobs)
+            run_yosys(jobs, pathlib.Path(folder))
         except ToolError as error:
             raise EmitError(str(error), error.exit_code) from None
         return {name: _clean(name, pathlib.Path(folder, f"{name}.v").read_text()) for name in done}
 
 
-def _script(source: pathlib.Path, name: str, text: str) -> list[str]:
+def _script(source: str, name: str, text: str) -> list[str]:
     noise = " ".join(f"-remove {a}" for a in sorted({"full_case", *_NOISE.findall(text)} - {"init"}))
     return [
         f"read_rtlil {source}", f"hierarchy -check -top {name}",
@@ -280,10 +281,10 @@ def _script(source: pathlib.Path, name: str, text: str) -> list[str]:
         # contents of a memory that is written are undefined until written; what is only read keeps its table
         "memory_collect", "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
         # resets and enables as people write them, equal expressions once; none of it introduces an x
-        "rename -hide w:*$*", "opt_clean -purge", "opt_expr -keepdc", "opt_merge",
+        "rename -hide w:*$*", "opt_clean -purge", "opt_expr -keepdc -fine", "opt_merge",
         "opt_dff -simple-dffe -keepdc", "opt_merge", "opt_muxtree", "opt_expr -keepdc", "opt_merge",
         "opt_clean -purge", "autoname",
-        f"setattr -mod -unset top {name}", f"write_verilog {source.with_suffix('.v')}",
+        f"setattr -mod -unset top {name}", f"write_verilog {name}.v",
     ]
 
 

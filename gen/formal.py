@@ -49,7 +49,7 @@ def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600,
         (folder / "registers").write_text(
             "".join(f"{design.top}/\\{path}{name}\n" for path, module in _paths(design, design.top)
                     for name in design.origins[module].values()))
-        log = run_yosys({design.top: _script(folder, design)}, timeout=timeout, progress=progress)
+        log = run_yosys({design.top: _script(design)}, folder, timeout=timeout, progress=progress)
         _compare_initial(design.top, *((folder / f"{side}.init").read_text() for side in ("gold", "gate")))
     unproven = re.findall(r"Unproven \$equiv \S+ \\(\S+)_gold", log[design.top])
     proven = re.search(r"Of those cells (\d+) are proven", log[design.top])
@@ -67,7 +67,7 @@ def _paths(design: Design, module: str, path: str = "") -> Iterator[tuple[str, s
         yield from _paths(design, child, f"{path}{instance}.")
 
 
-def _script(folder: pathlib.Path, design: Design) -> list[str]:
+def _script(design: Design) -> list[str]:
     top = design.top
     units = " ".join(f"{top}.{path[:-1]}" for path, _ in _paths(design, top) if path)
     # the emitter joins equal registers of one unit, so the reference has to
@@ -78,18 +78,18 @@ def _script(folder: pathlib.Path, design: Design) -> list[str]:
         "flatten -noscopeinfo", f"hierarchy -check -top {top}", "memory_collect",
         "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
         # a net has many names: the one of its register is to stand for all of them, on both sides
-        f"select -set registers -read {folder / 'registers'}", "rename -hide w:* @registers %d"]
+        "select -set registers -read registers", "rename -hide w:* @registers %d"]
     plain = ["memory_map", "opt_clean", "opt_expr -keepdc", "wreduce -keepdc t:$mul t:$add t:$sub %u %u",
              "opt_clean"]
 
     def side(name: str, read: str, first: list[str]) -> list[str]:
         return [read, f"hierarchy -check -top {top}", "proc -norom", *first, *flat,
-                f"dump -o {folder / name}.init @registers", *plain, f"rename {top} {name}",
+                f"dump -o {name}.init @registers", *plain, f"rename {top} {name}",
                 f"design -stash {name}"]
 
     return [
-        *side("gold", f"read_rtlil {folder / 'gold.il'}", within),
-        *side("gate", f"read_verilog {folder / 'gate.v'}", []),
+        *side("gold", "read_rtlil gold.il", within),
+        *side("gate", "read_verilog gate.v", []),
         "design -copy-from gold -as gold gold", "design -copy-from gate -as gate gate",
         "equiv_make gold gate eq", "hierarchy -top eq", "equiv_struct", "equiv_simple", "equiv_induct",
         "equiv_status"]

