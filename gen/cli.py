@@ -10,7 +10,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import NoReturn
 
 from gen.errors import UserError
@@ -81,7 +80,7 @@ def _run(arguments: list[str]) -> int:
         return 0 if arguments else 2
     name = arguments[0]
     if name == "--version":
-        print(f"speculoos {version('speculoos')}")
+        print(f"speculoos {_version()}")
         return 0
     if name not in COMMANDS:
         from gen.config import guess
@@ -101,10 +100,15 @@ def _run(arguments: list[str]) -> int:
         return int(e.code or 0)
     from gen.report import Report
     report = Report(args.json)
-    report.data.update(command=name, version=version("speculoos"))
+    report.data.update(command=name, version=_version())
     code = module.run(args, report)
     report.close()
     return code
+
+
+def _version() -> str:
+    from importlib.metadata import version
+    return version("speculoos")
 
 
 def _help() -> str:

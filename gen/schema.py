@@ -19,7 +19,7 @@ TOP_LEVEL: dict[str, tuple[str, bool]] = {
     "description": ("one line for `speculoos list`", False),
     "block": ("the block to build, one of `speculoos list`", True),
     "params": ("parameters of the block; what is not set keeps its default", False),
-    "model": ("shape of the model that benches run; all its keys or none", False),
+    "model": ("shape of the model that benches run; without it, the models that come with the project", False),
 }
 
 
