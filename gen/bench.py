@@ -17,6 +17,7 @@ from gen.bench_meter import Measured, Meter, MeterFactory
 from gen.bench_models import bench_models, operands
 from gen.commands.arguments import add_design
 from gen.errors import UserError
+from gen.plots import check_target, panels_of, utilisation_plot
 from gen.report import Report
 
 if TYPE_CHECKING:
@@ -94,7 +95,6 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
         The design is no engine, a mode is not built into it, or the sizes are too large.
     """
     from gen.config import resolve
-    from gen.plots import check_target
     from sim_models.params.tile import ComputeEngineParams
     config = resolve(args.design, args.settings)
     if not isinstance(config.params, ComputeEngineParams) or config.block.name != "compute_engine":
@@ -113,6 +113,8 @@ def _sweep(args: argparse.Namespace, report: Report, make: MeterFactory, config:
     custom = bool(args.m or args.k or args.n)
     cases = _custom(args) if custom else _standard(config)
     check_work(p, ((c.m, c.k, c.n, mode) for c in cases for mode in modes))
+    if args.plot and custom:
+        panels_of([dataclasses.asdict(c) for c in cases])
     report.note(f"building {p.unit_name('compute_engine')}")
     meter = make(p)
     rows = measure_rows(meter, cases, modes, args.seed, report)
@@ -126,7 +128,6 @@ def _sweep(args: argparse.Namespace, report: Report, make: MeterFactory, config:
     report.line(f"\n{meter.compared} values equal to numpy's, all cycle counts equal to the golden model's")
     report.data["compared"] = meter.compared
     if args.plot:
-        from gen.plots import utilisation_plot
         chosen = [r for r in rows if custom or r["section"] == "square"]
         return utilisation_plot(chosen, p.rows * p.cols, args.plot, report)
     return 0

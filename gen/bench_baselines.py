@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gen.bench_meter import Meter, MeterFactory
 from gen.bench_models import BenchModel, bench_models, operands
 from gen.errors import UserError
+from gen.plots import baselines_plot
 from gen.report import Report
 
 if TYPE_CHECKING:
@@ -89,7 +90,6 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, config: "C
     report.line(f"\n{compared} values equal to numpy's, all cycle counts equal to the golden model's")
     report.data.update(passes=passes, rows=shapes, notes=list(NOTES), compared=compared)
     if args.plot:
-        from gen.plots import baselines_plot
         return baselines_plot([r for r in passes if r["model"] == models[0].name], args.plot, report)
     return 0
 

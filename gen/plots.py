@@ -12,22 +12,25 @@ from gen.report import Report, write_atomic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["HINT", "baselines_plot", "check_target", "passes_plot", "save", "utilisation_plot"]
+__all__ = ["HINT", "baselines_plot", "check_target", "panels_of", "passes_plot", "save", "utilisation_plot"]
 
 HINT = "no plot was drawn, since matplotlib is not installed: pip install -c constraints.txt matplotlib"
+MOST_PANELS = 12
 FORMATS = (".png", ".svg", ".pdf")
 
 #: colours that differ in brightness too (Okabe and Ito)
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#e69f00", "#009e73", "#666666"
-STYLES = {
-    "auto": {"color": BLUE, "linestyle": "-", "marker": "o", "zorder": 3},
-    "systolic": {"color": ORANGE, "linestyle": "--", "marker": "s", "zorder": 2},
-    "vector": {"color": GREEN, "linestyle": ":", "marker": "D", "zorder": 4},
+#: vector is broad and pale, since auto often lies on it
+STYLES: dict[str, Any] = {
+    "auto": {"color": BLUE, "linestyle": "-", "marker": "o", "zorder": 4},
+    "systolic": {"color": ORANGE, "linestyle": "--", "marker": "s", "zorder": 3},
+    "vector": {"color": GREEN, "linestyle": "-", "linewidth": 5, "alpha": 0.4, "zorder": 2,
+               "solid_capstyle": "round"},
 }
 _SETTINGS: Any = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True,
-    "legend.frameon": False, "lines.linewidth": 1.5, "lines.markersize": 3.5, "savefig.dpi": 160,
+    "legend.frameon": False, "lines.linewidth": 1.4, "lines.markersize": 3, "savefig.dpi": 160,
     "svg.hashsalt": "speculoos", "figure.constrained_layout.use": True,
 }
 
@@ -49,7 +52,7 @@ def check_target(path: Path) -> None:
 
 
 def utilisation_plot(rows: Sequence[Mapping[str, Any]], macs: int, path: Path, report: Report) -> int:
-    """Share of MACs used over the size that varies most, a line for each mode and pair of other sizes.
+    """Share of MACs used over the size that varies most: a panel for each pair of other sizes, a line for each mode.
 
     Parameters
     ----------
@@ -63,32 +66,48 @@ def utilisation_plot(rows: Sequence[Mapping[str, Any]], macs: int, path: Path, r
     int
         0 when the plot was written, 1 when matplotlib is missing.
     """
-    figure = _figure(report, 7.2, 3.4)
+    over, panels = panels_of(rows)
+    width, height = min(len(panels), 3), -(-len(panels) // 3)
+    figure = _figure(report, 7.2 if width == 1 else 9.6, 0.9 + (2.6 if width == 1 else 2.3) * height)
     if figure is None:
         return 1
-    axes = figure.subplots()
-    over = max("mkn", key=lambda name: len({r[name] for r in rows}))
-    others = [name for name in "mkn" if name != over]
-    lines: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for r in rows:
-        lines.setdefault((*(r[o] for o in others), r["mode"]), []).append(r)
-    for (first, second, mode), points in lines.items():
-        points = sorted(points, key=lambda r: r[over])
-        x = [r[over] for r in points]
-        label = f"{mode}, {others[0].upper()} = {first}, {others[1].upper()} = {second}"
-        axes.plot(x, [100 * r["utilisation_back_to_back"] for r in points], label=f"{label}, repeated",
-                  **STYLES[mode])
-        if mode == "auto":
-            axes.plot(x, [100 * r["utilisation"] for r in points], label=f"{label}, alone", color=GREY,
-                      linewidth=1, linestyle="-.")
-    axes.set(xlabel={"m": "M, rows of activations", "k": "K, inner size", "n": "N, output channels"}[over],
-             ylabel=f"MACs used, % of {macs} a cycle", ylim=(0, 105))
-    axes.set_title("Compute engine: cycles measured in the RTL, operands on chip")
-    if len(lines) <= 9:
-        axes.legend(loc="lower right")
-    else:
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=6)
+    grid = figure.subplots(height, width, squeeze=False, sharey=True)
+    for ax in grid.flat[len(panels):]:
+        ax.set_visible(False)
+    for ax, (fixed, points) in zip(grid.flat, panels.items(), strict=False):
+        for mode in dict.fromkeys(r["mode"] for r in points):
+            line = sorted((r for r in points if r["mode"] == mode), key=lambda r: r[over])
+            x = [r[over] for r in line]
+            ax.plot(x, [100 * r["utilisation_back_to_back"] for r in line], label=f"{mode}, repeated", **STYLES[mode])
+            if mode == "auto":
+                ax.plot(x, [100 * r["utilisation"] for r in line], label="auto, alone", color=GREY, linewidth=1,
+                        linestyle=":", marker=".", zorder=5)
+        ax.set(title=fixed, ylim=(0, 105),
+               xlabel={"m": "M, rows of activations", "k": "K, inner size", "n": "N, output channels"}[over])
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    for ax in grid[:, 0]:
+        ax.set_ylabel(f"MACs used, % of {macs}")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4,
+                  title="cycles measured in the RTL, operands on chip")
     return save(figure, path, report)
+
+
+def panels_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, list[Mapping[str, Any]]]]:
+    """The size that varies most, and the rows by the values of the two others.
+
+    Raises
+    ------
+    UserError
+        There are more such pairs than a plot can show.
+    """
+    over = max("mkn", key=lambda name: len({r[name] for r in rows}))
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for r in rows:
+        panels.setdefault(", ".join(f"{o.upper()} = {r[o]}" for o in "mkn" if o != over), []).append(r)
+    if len(panels) > MOST_PANELS:
+        raise UserError(f"--plot shows one size over at most {MOST_PANELS} pairs of the two others, "
+                        f"not {len(panels)}")
+    return over, panels
 
 
 def baselines_plot(passes: Sequence[Mapping[str, Any]], path: Path, report: Report) -> int:
