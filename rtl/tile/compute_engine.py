@@ -114,7 +114,7 @@ class ComputeEngine(Unit):
                          getattr(decoder, f"{name}_available").eq(fill.available),
                          getattr(decoder, f"{name}_size").eq(fill.size)]
         m.d.comb += [
-            decoder.psum_filling.eq(fills["psum"].filling),
+            decoder.psum_filling.eq(fills["psum"].filling), decoder.psum_claimed.eq(fills["psum"].claimed),
             activations.write_en.eq(fills["activation"].write_en),
             activations.write_addr.eq(fills["activation"].write_addr),
             activations.write_data.eq(self.i_activation.payload.data),
@@ -151,8 +151,9 @@ class ComputeEngine(Unit):
         """Who owns which half, how many commands are on their way, and their responses."""
         p = self.p
         job, done = decoder.o_job.payload, results.i_job.payload
-        taken, now, in_flight, keeping = Signal(), Signal(32), Signal(range(IN_FLIGHT + 1)), Signal(
-            range(IN_FLIGHT + 1))
+        taken, now, in_flight = Signal(), Signal(32), Signal(range(IN_FLIGHT + 1))
+        # A command that keeps its results counts until the last column group has stored them.
+        keeping = Signal(range(IN_FLIGHT + p.groups + 1))
         m.d.comb += taken.eq(sequencer.i_job.valid & sequencer.i_job.ready)
         m.d.sync += now.eq(now + 1)
 
@@ -178,9 +179,11 @@ class ComputeEngine(Unit):
             ended.psum.eq((results.done & done.accumulate & ~done.keep) << done.psum_half),
             ended.kept.eq(results.done & done.keep),
         ]
+        passing = Signal(p.groups)
         for group in range(p.groups):
             later = Signal.like(ended, name=f"ended_{group}")
             m.d.sync += later.eq(ended)
+            m.d.comb += passing[group].eq(later.as_value().any())
             ended = later
 
         m.d.comb += [
@@ -215,7 +218,7 @@ class ComputeEngine(Unit):
             responses.i.valid.eq(results.done | decoder.refused), responses.i.payload.eq(response.as_value()),
             self.o_response.valid.eq(responses.o.valid), self.o_response.payload.eq(responses.o.payload),
             responses.o.ready.eq(self.o_response.ready), answered.eq(responses.o.valid & self.o_response.ready),
-            decoder.idle.eq(in_flight == 0),
+            decoder.idle.eq((in_flight == 0) & ~passing.any()),
             sequencer.go.eq((in_flight != IN_FLIGHT) & (job.keep | reader.room)),
         ]
         m.d.sync += in_flight.eq(in_flight + (taken | decoder.refused) - answered)

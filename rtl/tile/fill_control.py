@@ -35,6 +35,8 @@ class FillControl(Unit):
         Where the beat goes in a memory of 2 * depth words.
     available: Out(2)
         Halves that hold a block which no command has claimed.
+    claimed: Out(2)
+        Halves that are promised to a command.
     filling: Out(2)
         Halves that hold a part of one.
     size: Out(ArrayLayout(range(depth + 1), 2))
@@ -57,6 +59,7 @@ class FillControl(Unit):
     write_en: Signal
     write_addr: Signal
     available: Signal
+    claimed: Signal
     filling: Signal
     size: data.View
     claim: Signal
@@ -71,7 +74,7 @@ class FillControl(Unit):
         super().__init__(p, {
             "valid": In(1), "half": In(1), "last": In(1), "ready": Out(1), "blocked": In(1),
             "write_en": Out(1), "write_addr": Out(range(2 * p.depth)),
-            "available": Out(2), "filling": Out(2), "size": Out(data.ArrayLayout(sizes, 2)),
+            "available": Out(2), "claimed": Out(2), "filling": Out(2), "size": Out(data.ArrayLayout(sizes, 2)),
             "claim": In(2), "free": In(2), "store": In(2), "store_size": In(sizes),
         })
 
@@ -81,11 +84,11 @@ class FillControl(Unit):
         count = Signal(range(depth + 1))         # depth: no room left
         active, first_half, malformed = Signal(), Signal(), Signal()
 
-        half, full, claimed = Signal(), Signal(2), Signal(2)
+        half, full = Signal(), Signal(2)
         m.d.comb += [
-            self.available.eq(full & ~claimed),
+            self.available.eq(full & ~self.claimed),
             half.eq(Mux(active, first_half, self.half)),
-            self.ready.eq(~(full | claimed).bit_select(half, 1) & ~self.blocked),
+            self.ready.eq(~(full | self.claimed).bit_select(half, 1) & ~self.blocked),
             self.write_en.eq(self.valid & self.ready & (count != depth)),
             self.write_addr.eq(Cat(count[:-1], half)),
             self.filling.eq(Cat(active & ~first_half, active & first_half)),
@@ -94,11 +97,11 @@ class FillControl(Unit):
         wrong = (count == depth) | (active & (self.half != first_half))
         for h in range(2):
             with m.If(self.claim[h]):
-                m.d.sync += claimed[h].eq(1)
+                m.d.sync += self.claimed[h].eq(1)
             with m.If(self.free[h]):
-                m.d.sync += [full[h].eq(0), claimed[h].eq(0)]
+                m.d.sync += [full[h].eq(0), self.claimed[h].eq(0)]
             with m.If(self.store[h]):
-                m.d.sync += [full[h].eq(1), claimed[h].eq(0), self.size[h].eq(self.store_size)]
+                m.d.sync += [full[h].eq(1), self.claimed[h].eq(0), self.size[h].eq(self.store_size)]
         with m.If(self.valid & self.ready):
             m.d.sync += [active.eq(1), first_half.eq(half), malformed.eq(malformed | wrong)]
             with m.If(count != depth):

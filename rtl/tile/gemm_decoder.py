@@ -33,6 +33,8 @@ class GemmDecoder(Unit):
         Partial-sum halves that hold a part of one.
     activation_size, weight_size, psum_size: In(ArrayLayout(..., 2))
         Words of each block.
+    psum_claimed: In(2)
+        Partial-sum halves that commands on their way read or write.
     psum_wanted: Out(1)
         The command will write to the partial-sum memory: nobody else may.
     idle: In(1)
@@ -52,6 +54,7 @@ class GemmDecoder(Unit):
     weight_available: Signal
     psum_available: Signal
     psum_filling: Signal
+    psum_claimed: Signal
     activation_size: data.View
     weight_size: data.View
     psum_size: data.View
@@ -72,6 +75,7 @@ class GemmDecoder(Unit):
         super().__init__(p, {
             "i_command": In(stream.Signature(gemm_command)), "o_job": Out(stream.Signature(gemm_job(p))),
             "activation_available": In(2), "weight_available": In(2), "psum_available": In(2), "psum_filling": In(2),
+            "psum_claimed": In(2),
             "activation_size": sizes(p.activation_depth), "weight_size": sizes(p.weight_depth),
             "psum_size": sizes(p.psum_depth),
             "psum_wanted": Out(1), "idle": In(1), "refused": Out(1), "status": Out(EngineStatus),
@@ -93,9 +97,11 @@ class GemmDecoder(Unit):
         self._job(m, command, k_words, n_tiles, sizes)
 
         a, w, s = command.activation_half, command.weight_half, command.psum_half
+        # Results that are kept replace a block, not one that a command on its way still reads or writes.
         present = Signal()
         m.d.comb += present.eq(self.activation_available.bit_select(a, 1) & self.weight_available.bit_select(w, 1)
-                               & (~command.accumulate | self.psum_available.bit_select(s, 1)))
+                               & Mux(command.accumulate, self.psum_available.bit_select(s, 1),
+                                     ~command.keep | ~self.psum_claimed.bit_select(s, 1)))
         psum_fault = Mux(command.accumulate, self.psum_size[s] != sizes["results"],
                          command.keep & self.psum_filling.bit_select(s, 1))
         big = {name: size > depth for (name, size), depth in
