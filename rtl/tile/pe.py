@@ -6,9 +6,7 @@
                       |            |
      bank_weight --> mux           |
                       |            |
-                   weight          |
-                      |            |
-                   operand -+      |
+                   weight --+      |
                             |      |
      activation -----------(x)     |
                             |      |
@@ -23,7 +21,7 @@ the array's collector subtracts what the sum was when the tile began, which is e
 the accumulator is nothing but an adder and a register, which FPGA multiplier blocks absorb.
 Vector-lane: the weight comes from the PE's own bank, the product is added to the sum of the PE above.
 
-Latency: 4 cycles from the next weight to ``sum``, 2 from ``activation``, whose registers belong to the array.
+Latency: ``product_stages + 1`` cycles from ``activation`` and ``weight`` to ``sum``.
 Throughput: one product a cycle, always.
 """
 
@@ -44,7 +42,7 @@ class PE(Unit):
     Members
     -------
     activation: In(signed(operand_width))
-        Registered outside; pairs with ``weight`` of the cycle before.
+        Registered outside; pairs with the current ``weight``.
     above_weight: In(signed(operand_width))
         Next weight in systolic mode.
     bank_weight: In(signed(operand_width))
@@ -52,8 +50,8 @@ class PE(Unit):
     above_sum: In(signed(acc_width))
         Addend in vector-lane mode.
     load_bank, add_above: In(1)
-        Select vector-lane mode at the weight register and, three cycles later, at the adder. They exist only
-        where both modes are built, and the ports of a mode only where that mode is.
+        Select vector-lane mode at the weight register and, ``product_stages + 1`` cycles later, at the adder.
+        They exist only where both modes are built, and the ports of a mode only where that mode is.
     weight: Out(signed(operand_width))
     sum: Out(signed(acc_width))
     """
@@ -95,12 +93,11 @@ class PE(Unit):
 
         m.d.sync += self.weight.eq(next_weight)
 
-        # A register that feeds nothing but the multiplier can lie in or beside it.
-        operand = Signal(signed(p.operand_width))
-        m.d.sync += operand.eq(self.weight)
-
-        product = Signal(signed(2 * p.operand_width))
-        m.d.sync += product.eq(self.activation * operand)
+        product: Any = self.activation * self.weight
+        for stage in range(p.product_stages):
+            register = Signal(signed(2 * p.operand_width), name=f"product_{stage}")
+            m.d.sync += register.eq(product)
+            product = register
 
         m.d.sync += self.sum.eq(product + addend)
         return m

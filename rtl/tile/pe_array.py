@@ -12,8 +12,8 @@
                                        result = bottom sum + result                    (vector-lane)
 
 A *step* is what enters in one cycle at row 0, group 0; it reaches row i, group g after i + g cycles
-(the wavefront). The activation of row i is given i cycles after its step; weights of row i, column j are
-given i + j // columns_per_hop cycles after their step.
+(the wavefront). The activation of row i is given i cycles after its step; it takes a register more than the
+weights do, so the weights of row i, column j are given 1 + i + j // columns_per_hop cycles after their step.
 
 Systolic, output-stationary: a tile is K steps, each with one activation per row and one weight per column
 (weight row 0). Sums run on without ever being cleared. After the step marked ``last`` PE (i, j) is final i
@@ -26,7 +26,8 @@ products down the columns; the collector adds up the steps from ``first`` to ``l
 A cycle without a step clears the sums behind it where vector-lane mode is built (it is a vector-lane step with
 zero products). A systolic step must not follow a vector-lane step directly: give one idle cycle.
 
-Latency: 6 cycles from the step that ends a tile to its row 0, see :mod:`sim_models.golden.pe_array`. Throughput: one step a cycle.
+Latency: ``product_stages + 5`` cycles from the step that ends a tile to its row 0, see
+:func:`sim_models.golden.pe_array.latency`. Throughput: one step a cycle.
 """
 
 from typing import Any
@@ -55,7 +56,7 @@ class PEArray(Unit):
     activation: In(ArrayLayout(signed(operand_width), rows))
         Element i belongs to the step i cycles ago; zero where there was no step.
     weight: In(ArrayLayout(signed(operand_width), rows * cols)), row-major; row 0 alone if systolic only
-        Element (i, j) belongs to the step i + j // columns_per_hop cycles ago.
+        Element (i, j) belongs to the step 1 + i + j // columns_per_hop cycles ago.
     next_result: Out(1)
         In the next cycle column group 0 has a result.
     result_valid: Out(1)
@@ -115,7 +116,7 @@ class PEArray(Unit):
         vector = None
         if p.systolic and p.vector:
             # Idle cycles count as vector-lane: their zero products wash the sums.
-            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups + 2)
+            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups - 1 + p.sum_delay)
 
         sums: list[list[Signal]] = []
         above: list[PE] = []
@@ -141,7 +142,8 @@ class PEArray(Unit):
                     m.d.comb += [pe.bank_weight.eq(self.weight[i * p.cols + j]),
                                  pe.above_sum.eq(above[j].sum if i else 0)]
                 if vector is not None:
-                    m.d.comb += [pe.load_bank.eq(vector[i + group]), pe.add_above.eq(vector[i + group + 3])]
+                    m.d.comb += [pe.load_bank.eq(vector[i + group + 1]),
+                                 pe.add_above.eq(vector[i + group + p.sum_delay])]
                 row.append(pe)
             sums.append([pe.sum for pe in row])
             above = row
@@ -156,8 +158,8 @@ class PEArray(Unit):
 
         if p.systolic:
             ended, stepped, tile_fresh, fresh = Signal(), Signal(), Signal(), Signal(init=1)
-            m.d.comb += ended.eq(_wave(m, "last_step", systolic_step & self.last, 4)[3])
-            m.d.comb += stepped.eq(_wave(m, "systolic_step", systolic_step, 4)[3])
+            m.d.comb += ended.eq(_wave(m, "last_step", systolic_step & self.last, p.sum_delay + 1)[-1])
+            m.d.comb += stepped.eq(_wave(m, "systolic_step", systolic_step, p.sum_delay + 1)[-1])
             with m.If(ended):
                 m.d.sync += [row.eq(0), draining.eq(1), tile_fresh.eq(fresh), fresh.eq(0)]
             with m.Elif(row != p.rows - 1):
@@ -170,9 +172,9 @@ class PEArray(Unit):
             m.d.comb += keep.eq(~tile_fresh)
         summed = Signal()
         if p.vector:
-            delay = p.rows + 3
-            first = _wave(m, "first_step", vector_step & self.first, delay + 1)[delay]
-            m.d.comb += summed.eq(_wave(m, "last_sum", vector_step & self.last, delay + 1)[delay])
+            length = p.rows + p.sum_delay + 1
+            first = _wave(m, "first_step", vector_step & self.first, length)[-1]
+            m.d.comb += summed.eq(_wave(m, "last_sum", vector_step & self.last, length)[-1])
             m.d.comb += keep.eq(Mux(draining, ~tile_fresh, ~first) if p.systolic else ~first)
 
         m.d.sync += [self.next_result.eq(draining | summed), self.result_valid.eq(self.next_result)]

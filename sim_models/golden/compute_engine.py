@@ -8,6 +8,7 @@ import dataclasses
 
 import numpy as np
 
+from sim_models.golden import pe_array
 from sim_models.golden.gemm import MODES, Command, Program, psum_block
 from sim_models.golden.pe_array import wrap
 from sim_models.params.tile import ComputeEngineParams
@@ -49,12 +50,12 @@ def steps(p: ComputeEngineParams, m: int, k: int, n: int, mode: str = "auto") ->
 def cycles(p: ComputeEngineParams, m: int, k: int, n: int, mode: str = "auto") -> int:
     """Cycles from a command's first operand at the array to its last result, both included.
 
-    The last step enters after ``steps - 1`` cycles; six registers, the skew of the column groups and that of
-    the last row that counts follow.
+    The last step enters after ``steps - 1`` cycles; the array's registers, the skew of the column groups
+    and that of the last row that counts follow.
     """
     systolic, vector = _split(p, m, mode)
     last_row = p.rows - 1 if vector else (systolic - 1) % p.rows
-    return steps(p, m, k, n, mode) + 6 + last_row + (p.groups - 1)
+    return steps(p, m, k, n, mode) + pe_array.latency(p, systolic=True, row=last_row) + p.groups - 1
 
 
 def gap(p: ComputeEngineParams, before: tuple[int, str], after: tuple[int, str]) -> int:
