@@ -24,6 +24,7 @@ def test_names_are_keys() -> None:
 
 
 @ALL
+@pytest.mark.filterwarnings("ignore:.* created but never used")
 def test_block_is_in_all_its_places(block: Block) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", block.name)
     assert check_name(block.name) is None
