@@ -73,7 +73,9 @@ def check_name(name: str) -> str | None:
 
 
 _MODULE = re.compile(r"(?ms)^module .*?^end$")
-_DUPLICATE = re.compile(r"\\([\w.$\[\]]*?)\$(\d+)(?![\w.$\[\]])")
+#: not what a cell calls its ports: that is up to the other module
+_DUPLICATE = re.compile(r"(?<!    connect )\\([\w.$\[\]]*?)\$(\d+)(?![\w.$\[\]])")
+_PORT = re.compile(r"(?m)^  wire width \d+ (?:input|output) .*\\(\S+)$")
 _REGISTER = re.compile(r"(?m)^    connect \\Q \\(\S+\$\d+)$")
 _ALIAS = re.compile(r"(?m)^connect \\([^$\s]+) \\(\S+\$\d+) \[[^]]*\]$")
 _WIDTH = re.compile(r"(?m)^  wire width (\d+) .*\\(\S+)$")
@@ -95,8 +97,11 @@ def distinct(rtlil: str) -> str:
         width = {wire: bits for bits, wire in _WIDTH.findall(text)}
         named = {wire for alias, wire in _ALIAS.findall(text) if width[alias] == width[wire]}
         registers = set(_REGISTER.findall(text)) - named
+        ports = set(_PORT.findall(text))
 
         def name(m: re.Match[str]) -> str:
+            if f"{m[1]}${m[2]}" in ports:
+                return m[0]
             dot = "." if f"{m[1]}${m[2]}" in registers else "$"
             return f"\\{m[1]}{dot}{ranks[m[1]].index(int(m[2])) + 1}"
 
