@@ -111,6 +111,7 @@ class Program:
         self.psums: list[tuple[int, np.ndarray]] = []
         self.commands: list[Command] = []
         self._parts = list(_parts(p, m, k, n))
+        chains = 0
         for index, part in enumerate(self._parts):
             here, after = part, self._parts[index + 1] if index + 1 < len(self._parts) else None
             before = self._parts[index - 1] if index else None
@@ -121,13 +122,15 @@ class Program:
                 half = len(self.weights) % 2
                 self.weights.append((half, weight_block(p, w[here.inner, here.cols], fill)))
             start, end = here.inner.start == 0, here.inner.stop == k
+            # The parts of one K share a half; the next K takes the other one, which is free already.
+            chains += start
             if start and psum is not None:
-                self.psums.append((0, psum_block(p, psum[here.rows, here.cols], fill)))
+                self.psums.append((chains % 2, psum_block(p, psum[here.rows, here.cols], fill)))
             self.commands.append(Command(
                 m=here.rows.stop - here.rows.start, k=here.inner.stop - here.inner.start,
                 n=here.cols.stop - here.cols.start, mode=MODES.index(mode),
                 accumulate=not start or psum is not None, keep=not end,
-                activation_half=self.activations[-1][0], weight_half=self.weights[-1][0],
+                activation_half=self.activations[-1][0], weight_half=self.weights[-1][0], psum_half=chains % 2,
                 release_activation=after is None or (here.rows, here.inner) != (after.rows, after.inner),
                 release_weight=after is None or (here.inner, here.cols) != (after.inner, after.cols)))
 
