@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "validate a design and its Verilog, show its ports and derived figures",
     "verilog": "write a design's Verilog, file list, FuseSoC core and manifest",
     "sim": "run a block's regression on Verilator",
+    "demo": "run a language model's matrices through the engine's Verilog",
     "bench": "measure cycles and utilisation in the RTL",
     "synth": "synthesise a design and count its resources",
     "doctor": "check that everything needed is installed",

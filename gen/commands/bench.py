@@ -1,14 +1,15 @@
 """``speculoos bench``: cycles and utilisation, measured in the RTL."""
 
 import argparse
+from collections.abc import Callable
 
 from gen import bench
-from gen.bench_meter import Meter
+from gen.bench_meter import Meter, MeterFactory
 from gen.commands.arguments import add_build_dir, build_dir
 from gen.errors import ToolError
 from gen.report import Report
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "add_arguments", "run", "with_engines"]
 
 EXAMPLES = """\
 examples:
@@ -26,7 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, report: Report) -> int:
     """Measure; engines are built when the arguments have been checked."""
+    return with_engines(args, lambda make: bench.run(args, report, make))
+
+
+def with_engines(args: argparse.Namespace, work: Callable[[MeterFactory], int]) -> int:
+    """Do some work that needs Verilated engines.
+
+    Raises
+    ------
+    ToolError
+        A tool is missing, an engine cannot be built, or what it does differs from its model.
+    """
     from sim_models.params.tile import ComputeEngineParams
+    from tb.common.build import BuildError
+    from tb.common.build import ToolError as RunnerToolError
+    from tb.common.native import NativeTimeout
 
     def make(p: ComputeEngineParams) -> Meter:
         from gen.doctor import require
@@ -34,11 +49,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
         from tb.tile.engine_meter import EngineMeter
         return EngineMeter(p, build_dir(args), seed=args.seed)
 
-    from tb.common.build import BuildError
-    from tb.common.build import ToolError as RunnerToolError
-    from tb.common.native import NativeTimeout
     try:
-        return bench.run(args, report, make)
+        return work(make)
     except (BuildError, RunnerToolError) as e:
         raise ToolError(str(e)) from e
     except (AssertionError, NativeTimeout) as e:      # a value, a cycle count or a stream rule
