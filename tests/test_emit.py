@@ -194,7 +194,7 @@ def test_written_memory_with_contents_is_refused():
     ("output", "Verilog"), ("reg", "Verilog"), ("logic", "Verilog"), ("signal", "VHDL"),
     ("config", "Verilog"), ("edge", "Verilog"), ("new", "Verilog and VHDL and C++"), ("class", "Verilog and C++"),
     ("int", "Verilog and C++"), ("process", "VHDL"), ("namespace", "C++"), ("Entity", "VHDL"),
-    ("eval", "Verilator"), ("process", "VHDL"), ("register", "VHDL and C++"), ("checker", "Verilog")])
+    ("eval", "Verilator"), ("register", "VHDL and C++"), ("checker", "Verilog")])
 def test_reserved_members_are_refused_with_a_hint(word, languages):
     with pytest.raises(EmitError) as error:
         emit(Named(word))
