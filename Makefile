@@ -1,0 +1,22 @@
+# make demo: the engine computes a real language model's layers in simulated Verilog, bit-exact
+# make test: everything that must hold
+# Both make their own environment in .venv.
+
+SPECULOOS = .venv/bin/speculoos
+
+.PHONY: demo test lint clean
+
+demo:
+	@scripts/environment.sh demo
+	@$(SPECULOOS) demo
+
+test: lint
+	@.venv/bin/python -m pytest -n 2 --dist loadgroup
+
+lint:
+	@scripts/environment.sh test
+	@.venv/bin/ruff check .
+	@.venv/bin/pyright
+
+clean:
+	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis *.egg-info
