@@ -115,7 +115,7 @@ def test_speculation_changes_no_token_and_accepts_as_predicted(pair: Pair, gamma
 
 @pytest.mark.parametrize(("same", "gamma", "lengths"), [
     ("1111 1111 1111", 4, [4, 4]),          # a bonus token follows each round, the rest is too short
-    ("1101 0111 1111", 4, [2, 0, 4]),
+    ("1101 0111 1111", 4, [2, 1, 4]),
     ("0000 0", 4, [0]),
     ("1111", 4, []),
     ("1111 0", 4, [4]),
