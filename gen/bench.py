@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gen import bench_baselines
 from gen.bench_meter import Measured, Meter, MeterFactory
-from gen.bench_models import bench_models, operands
+from gen.bench_models import bench_models, engine_params, operands
 from gen.commands.arguments import add_design
 from gen.errors import UserError
 from gen.plots import check_target, panels_of, utilisation_plot
@@ -95,16 +95,14 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
         The design is no engine, a mode is not built into it, or the sizes are too large.
     """
     from gen.config import resolve
-    from sim_models.params.tile import ComputeEngineParams
     config = resolve(args.design, args.settings)
-    if not isinstance(config.params, ComputeEngineParams) or config.block.name != "compute_engine":
-        raise UserError(f"bench measures a compute_engine, and {args.design} is a {config.block.name}")
+    p = engine_params(config, "bench measures")
     if args.plot:
         check_target(args.plot)
-    report.data.update(design=config.name, params=dataclasses.asdict(config.params), seed=args.seed)
+    report.data.update(design=config.name, params=dataclasses.asdict(p), seed=args.seed)
     if args.baselines:
-        return bench_baselines.run(args, report, make, config, config.params)
-    return _sweep(args, report, make, config, config.params)
+        return bench_baselines.run(args, report, make, config, p)
+    return _sweep(args, report, make, config, p)
 
 
 def _sweep(args: argparse.Namespace, report: Report, make: MeterFactory, config: "Config",
@@ -207,17 +205,18 @@ def row(p: "ComputeEngineParams", m: int, k: int, n: int, mode: str, got: Measur
     return {"m": m, "k": k, "n": n, "mode": mode, "cycles": got.cycles, "macs": macs,
             "utilisation": macs / (got.cycles * p.rows * p.cols), "interval": whole,
             _BACK_TO_BACK: macs / (got.interval * p.rows * p.cols), "commands": got.commands,
-            "operands": "resident" if got.resident else "streamed", "bound": _bound(p, m, k, n, got)}
+            "operands": "resident" if got.resident else "streamed", "bound": _bound(got)}
 
 
-def _bound(p: "ComputeEngineParams", m: int, k: int, n: int, got: Measured) -> str:
-    """What keeps commands from following each other faster."""
+def _bound(got: Measured) -> str:
+    """What keeps commands from following each other faster.
+
+    ``array``: nothing else. ``operands``: a block waits for the half of a memory that it goes to. ``turnaround``:
+    decoding a command, or draining its results before a later one may write there, takes longer than the array.
+    """
     if got.interval <= got.array:
         return "array"
-    if not got.resident:
-        return "operands"
-    # One word of K: the array makes results as fast as the output port takes them.
-    return "output" if got.interval - m * -(-n // p.cols) < p.rows and k <= p.rows else "command"
+    return "turnaround" if got.resident else "operands"
 
 
 def _standard_tables(report: Report, rows: Sequence[dict[str, Any]], modes: Sequence[str]) -> None:

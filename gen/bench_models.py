@@ -12,7 +12,21 @@ if TYPE_CHECKING:
     from sim_models.params.tile import ComputeEngineParams
     from sim_models.transformer.checkpoint import ModelShape
 
-__all__ = ["BenchModel", "bench_models", "operands"]
+__all__ = ["BenchModel", "bench_models", "engine_params", "operands"]
+
+
+def engine_params(config: "Config", what: str) -> "ComputeEngineParams":
+    """The parameters of a design that must be an engine; ``what`` begins the sentence if it is none.
+
+    Raises
+    ------
+    UserError
+        It is another block.
+    """
+    from sim_models.params.tile import ComputeEngineParams
+    if config.block.name != "compute_engine" or not isinstance(config.params, ComputeEngineParams):
+        raise UserError(f"{what} a compute_engine, and {config.name} is a {config.block.name}")
+    return config.params
 
 
 @dataclasses.dataclass(frozen=True)

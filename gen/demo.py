@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gen.bench_baselines import baseline_engines
 from gen.bench_meter import Meter, MeterFactory
+from gen.bench_models import engine_params
 from gen.demo_models import GAMMA, Models, Pass, Spoken, load_models, speak
 from gen.errors import UserError
 from gen.plots import passes_plot
@@ -43,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, metavar="FILE", help="another target: llama2.c or GGUF checkpoint")
     parser.add_argument("--draft", type=Path, metavar="FILE", help="another draft, of the target's vocabulary")
     parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="tokenizer.bin of a llama2.c target")
+    parser.add_argument("--engine", default="engine", metavar="DESIGN",
+                        help="the engine: a preset or TOML file (default: engine)")
     parser.add_argument("--layers", type=_count, metavar="N",
                         help="layers to run in the RTL (default: all that fit a minute, at least 2)")
     parser.add_argument("--seed", type=_seed, default=1, metavar="N",
@@ -59,10 +62,14 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
     UserError
         A model, the prompt or the folder is wrong; before anything is built.
     """
-    from sim_models.params.tile import ComputeEngineParams
+    from gen.config import resolve
+    from sim_models.golden.gemm import GemmError
+    params = engine_params(resolve(args.engine), "--engine needs")
+    if params.operand_width < 8:
+        raise UserError(f"--engine needs an engine that takes int8 operands, operand_width is {params.operand_width}")
     models = load_models(args.model, args.draft, args.tokenizer, args.prompt, args.seed)
     spoken = speak(models, args.tokens)
-    engines = baseline_engines(ComputeEngineParams())
+    engines = baseline_engines(params)
     layers = chosen(spoken.passes, list(engines.values()), args.layers)
     passes = [dataclasses.replace(p, gemms=[g for g in p.gemms if _layer(g[0]) in layers[p.model]])
               for p in spoken.passes]
@@ -71,14 +78,18 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
     _write_verilog(args.output / "verilog", engines, report)
     report.line("building them with Verilator ...")
     meters = {name: make(p) for name, p in engines.items()}
-    rows = _run_passes(report, passes, meters)
+    try:
+        rows = _run_passes(report, passes, meters)
+    except GemmError as e:
+        raise UserError(f"a matrix does not fit the engine: {e}") from e
     _show_rows(report, rows, spoken.passes, passes)
     compared = sum(m.compared for m in meters.values())
-    report.line(f"\n{compared} results of {sum(len(p.gemms) for p in passes)} GEMMs on {len(meters)} engines: every bit "
+    gemms = sum(len(p.gemms) for p in passes)
+    report.line(f"\n{compared} results of {gemms} GEMMs on {len(meters)} engines: every bit "
                 f"equal to numpy's, every cycle count to the golden model's")
     report.data.update(
         prompt=models.prompt, prompt_tokens=spoken.prompt, tokens=spoken.tokens, same_tokens=same, rows=rows,
-        text=_text(models, spoken.tokens), compared=compared,
+        text=_text(models, spoken.tokens), compared=compared, engine=dataclasses.asdict(params),
         rounds=spoken.rounds and [dataclasses.asdict(r) for r in spoken.rounds])
     write_atomic(args.output / "demo.json", json.dumps(report.data, indent=1) + "\n")
     report.line(f"wrote {args.output / 'demo.json'}")

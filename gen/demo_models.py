@@ -17,6 +17,8 @@ __all__ = ["GAMMA", "Models", "Pass", "Recorder", "Round", "Spoken", "load_model
 
 #: drafts a round; verification has one row more (SPECTRA's setting)
 GAMMA = 8
+#: a dot product of int8 numbers that is shorter cannot overflow 32 bits
+LARGEST_K = 1 << 17
 #: what is said to a model that comes without prompts
 PROMPT = "Once upon a time"
 
@@ -69,6 +71,9 @@ def load_models(model: Path | None, draft: Path | None, tokenizer: Path | None, 
             own = load_tokenizer(tokenizer, vocabulary)
     except CheckpointError as e:
         raise UserError(str(e)) from e
+    for checkpoint in (target, drafter):
+        if checkpoint is not None and max(checkpoint.shape.dim, checkpoint.shape.hidden_dim) >= LARGEST_K:
+            raise UserError(f"dim and hidden_dim must be below {LARGEST_K} for 32-bit sums")
     if own is None:
         raise UserError(f"{model} brings no tokenizer: name its tokenizer.bin with --tokenizer")
     return Models(target, drafter, own, prompts[seed % len(prompts)] if prompt is None else prompt)

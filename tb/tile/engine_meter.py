@@ -16,8 +16,9 @@ from tb.tile.engine_host import EngineHost, Outcome
 
 __all__ = ["EngineMeter", "alternate", "resident"]
 
-#: equal commands in a row; the first half fills whatever the engine queues up, the second half is measured
-RESIDENT = 12
+#: equal commands in a row, and how many distances at their end are measured: those before fill whatever the engine
+#: queues up; an even number, since halves of memories take turns
+RESIDENT, MEASURED = 12, 8
 #: the same for GEMMs of several commands: the first is not measured
 STREAMED = 4
 
@@ -96,7 +97,7 @@ class EngineMeter:
         is_resident = len(program.commands) == 1
         queue = resident(program, RESIDENT) if is_resident else alternate([program] * STREAMED)
         outcomes = self._run(queue, [want] * len(queue), [f"{name} back to back"] * len(queue))
-        ends = [int(o.answered[-1]) for o in outcomes][RESIDENT // 2 if is_resident else 0:]
+        ends = [int(o.answered[-1]) for o in outcomes][-1 - MEASURED if is_resident else 0:]
         return Measured(elapsed, (ends[-1] - ends[0]) / (len(ends) - 1), self._array(program),
                         len(program.commands), is_resident)
 
