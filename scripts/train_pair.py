@@ -5,7 +5,7 @@ The script fetches public-domain text (see :mod:`scripts.pair_text`), makes a by
 the draft to say what the target says next. It writes ``target.bin`` and ``draft.bin`` (llama2.c v0, float32),
 ``tokenizer.bin``, and ``prompts.txt`` from chapters that neither model has seen; then it measures the pair.
 
-    python -m scripts.train_pair                 everything: 35 minutes, one thread
+    python -m scripts.train_pair                 everything: 40 minutes, one thread
     python -m scripts.train_pair --only draft    the draft alone, for the target that is there
     python -m scripts.train_pair --evaluate      measure the files that are there: numpy only, a minute
 
