@@ -1,12 +1,13 @@
 """What a bench needs of a simulated engine; :mod:`tb.tile.engine_meter` provides it."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from gen.emit import Design
     from sim_models.params.tile import ComputeEngineParams
 
 __all__ = ["Measured", "Meter", "MeterFactory", "PassMeasured"]
@@ -75,4 +76,9 @@ class Meter(Protocol):
         ...
 
 
-MeterFactory = Callable[["ComputeEngineParams"], Meter]
+class MeterFactory(Protocol):
+    """Builds engines."""
+
+    def __call__(self, p: "ComputeEngineParams", design: "Design | None" = None) -> Meter:
+        """The engine with parameters ``p``, from its Verilog where that has been emitted already."""
+        ...

@@ -22,6 +22,7 @@ from gen.plots import passes_plot
 from gen.report import Report, write_atomic
 
 if TYPE_CHECKING:
+    from gen.emit import Design
     from sim_models.params.tile import ComputeEngineParams
 
 __all__ = ["add_arguments", "chosen", "run"]
@@ -75,9 +76,9 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
               for p in spoken.passes]
     _make_folder(args.output)
     same = _show_text(report, models, spoken)
-    _write_verilog(args.output / "verilog", engines, report)
+    designs = _write_verilog(args.output / "verilog", engines, report)
     report.line("building them with Verilator ...")
-    meters = {name: make(p) for name, p in engines.items()}
+    meters = {name: make(p, designs[name]) for name, p in engines.items()}
     try:
         rows = _run_passes(report, passes, meters)
     except GemmError as e:
@@ -128,18 +129,19 @@ def _show_text(report: Report, models: Models, spoken: Spoken) -> bool:
     return same
 
 
-def _write_verilog(folder: Path, engines: "dict[str, ComputeEngineParams]", report: Report) -> None:
+def _write_verilog(folder: Path, engines: "dict[str, ComputeEngineParams]", report: Report) -> "dict[str, Design]":
     """The Verilog of each engine with its file list, in a folder of its own."""
     from gen.doctor import require
     require("amaranth", "pyosys")
     from gen.emit import emit
     from gen.products import write_products
     from rtl.tile.compute_engine import ComputeEngine
-    for name, p in engines.items():
-        design = emit(ComputeEngine(p))
+    designs = {name: emit(ComputeEngine(p)) for name, p in engines.items()}
+    for name, design in designs.items():
         write_products(design, folder / name)
         report.line(f"wrote {folder / name}: {design.top}, {len(design.modules)} modules, "
                     f"{len(design.verilog) // 1024} KiB of Verilog")
+    return designs
 
 
 def chosen(passes: Sequence[Pass], engines: "Sequence[ComputeEngineParams]",

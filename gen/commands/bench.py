@@ -2,12 +2,16 @@
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gen import bench
 from gen.bench_meter import Meter, MeterFactory
 from gen.commands.arguments import add_build_dir, build_dir
 from gen.errors import ToolError
 from gen.report import Report
+
+if TYPE_CHECKING:
+    from gen.emit import Design
 
 __all__ = ["EXAMPLES", "add_arguments", "run", "with_engines"]
 
@@ -43,11 +47,11 @@ def with_engines(args: argparse.Namespace, work: Callable[[MeterFactory], int]) 
     from tb.common.build import ToolError as RunnerToolError
     from tb.common.native import NativeTimeout
 
-    def make(p: ComputeEngineParams) -> Meter:
+    def make(p: ComputeEngineParams, design: "Design | None" = None) -> Meter:
         from gen.doctor import require
         require("g++", "make", "perl", "verilator")
         from tb.tile.engine_meter import EngineMeter
-        return EngineMeter(p, build_dir(args), seed=args.seed)
+        return EngineMeter(p, build_dir(args), seed=args.seed, design=design)
 
     try:
         return work(make)

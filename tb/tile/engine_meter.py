@@ -8,9 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from gen.bench_meter import Measured, PassMeasured
+from gen.emit import Design
+from rtl.tile.compute_engine import ComputeEngine
 from sim_models.golden.compute_engine import cycles, gap, steps
 from sim_models.golden.gemm import MODES, Program
 from sim_models.params.tile import ComputeEngineParams
+from tb.common.native import compile_native
+from tb.common.runner import unit_ports
 from tb.common.scoreboard import Mismatch, compare
 from tb.tile.engine_host import EngineHost, Outcome
 
@@ -76,6 +80,8 @@ class EngineMeter:
         Folder of all builds.
     seed:
         Of uninitialised memory.
+    design:
+        The engine's Verilog, where that has been emitted already.
 
     Notes
     -----
@@ -83,9 +89,11 @@ class EngineMeter:
     differs from the models, and whatever :meth:`tb.common.native.NativeSim.run` raises.
     """
 
-    def __init__(self, p: ComputeEngineParams, build_root: Path, *, seed: int = 1) -> None:
+    def __init__(self, p: ComputeEngineParams, build_root: Path, *, seed: int = 1,
+                 design: Design | None = None) -> None:
         self.p = p
-        self.host = EngineHost(p, build_root, seed=seed)
+        library = design and compile_native(design.verilog, design.top, unit_ports(ComputeEngine(p)), build_root)
+        self.host = EngineHost(p, build_root, seed=seed, library=library)
         self.compared = 0
 
     def measure(self, x: np.ndarray, w: np.ndarray, mode: str) -> Measured:
