@@ -295,3 +295,11 @@ def test_clashing_nets_stay_apart():
     assert len(declared) == 3
     assert len(set(declared)) == 3
     assert all(name.startswith("part_x") or name == "y" for name in declared)
+
+
+def test_no_block_uses_what_the_emitter_cannot_see():
+    """Amaranth's inserters would stop at the instances."""
+    files = list((ROOT / "rtl").rglob("*.py"))
+    assert len(files) > 10
+    for file in files:
+        assert not re.search(r"\b(?:Reset|Enable)Inserter\b", file.read_text()), file
