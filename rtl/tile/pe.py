@@ -21,7 +21,7 @@ the array's collector subtracts what the sum was when the tile began, which is e
 the accumulator is nothing but an adder and a register, which FPGA multiplier blocks absorb.
 Vector-lane: the weight comes from the PE's own bank, the product is added to the sum of the PE above.
 
-Latency: ``product_stages + 1`` cycles from ``activation`` and ``weight`` to ``sum``.
+Latency: 2 cycles from ``activation`` and ``weight`` to ``sum``.
 Throughput: one product a cycle, always.
 """
 
@@ -50,7 +50,7 @@ class PE(Unit):
     above_sum: In(signed(acc_width))
         Addend in vector-lane mode.
     load_bank, add_above: In(1)
-        Select vector-lane mode at the weight register and, ``product_stages + 1`` cycles later, at the adder.
+        Select vector-lane mode at the weight register and, two cycles later, at the adder.
         They exist only where both modes are built, and the ports of a mode only where that mode is.
     weight: Out(signed(operand_width))
     sum: Out(signed(acc_width))
@@ -93,11 +93,8 @@ class PE(Unit):
 
         m.d.sync += self.weight.eq(next_weight)
 
-        product: Any = self.activation * self.weight
-        for stage in range(p.product_stages):
-            register = Signal(signed(2 * p.operand_width), name=f"product_{stage}")
-            m.d.sync += register.eq(product)
-            product = register
+        product = Signal(signed(2 * p.operand_width))
+        m.d.sync += product.eq(self.activation * self.weight)
 
         m.d.sync += self.sum.eq(product + addend)
         return m

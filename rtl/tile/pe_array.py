@@ -26,7 +26,7 @@ products down the columns; the collector adds up the steps from ``first`` to ``l
 A cycle without a step clears the sums behind it where vector-lane mode is built (it is a vector-lane step with
 zero products). A systolic step must not follow a vector-lane step directly: give one idle cycle.
 
-Latency: ``product_stages + 5`` cycles from the step that ends a tile to its row 0, see
+Latency: 6 cycles from the step that ends a tile to its row 0, see
 :func:`sim_models.golden.pe_array.latency`. Throughput: one step a cycle.
 """
 
@@ -43,6 +43,9 @@ from rtl.unit import Unit
 from sim_models.params.tile import PEArrayParams
 
 __all__ = ["PEArray"]
+
+#: cycles from a step to the addition of its products at row 0, group 0: hop, operand and product registers
+SUM_DELAY = 3
 
 
 class PEArray(Unit):
@@ -116,7 +119,7 @@ class PEArray(Unit):
         vector = None
         if p.systolic and p.vector:
             # Idle cycles count as vector-lane: their zero products wash the sums.
-            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups - 1 + p.sum_delay)
+            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups - 1 + SUM_DELAY)
 
         sums: list[list[Signal]] = []
         above: list[PE] = []
@@ -143,7 +146,7 @@ class PEArray(Unit):
                                  pe.above_sum.eq(above[j].sum if i else 0)]
                 if vector is not None:
                     m.d.comb += [pe.load_bank.eq(vector[i + group + 1]),
-                                 pe.add_above.eq(vector[i + group + p.sum_delay])]
+                                 pe.add_above.eq(vector[i + group + SUM_DELAY])]
                 row.append(pe)
             sums.append([pe.sum for pe in row])
             above = row
@@ -158,8 +161,8 @@ class PEArray(Unit):
 
         if p.systolic:
             ended, stepped, tile_fresh, fresh = Signal(), Signal(), Signal(), Signal(init=1)
-            m.d.comb += ended.eq(_wave(m, "last_step", systolic_step & self.last, p.sum_delay + 1)[-1])
-            m.d.comb += stepped.eq(_wave(m, "systolic_step", systolic_step, p.sum_delay + 1)[-1])
+            m.d.comb += ended.eq(_wave(m, "last_step", systolic_step & self.last, SUM_DELAY + 1)[-1])
+            m.d.comb += stepped.eq(_wave(m, "systolic_step", systolic_step, SUM_DELAY + 1)[-1])
             with m.If(ended):
                 m.d.sync += [row.eq(0), draining.eq(1), tile_fresh.eq(fresh), fresh.eq(0)]
             with m.Elif(row != p.rows - 1):
@@ -172,7 +175,7 @@ class PEArray(Unit):
             m.d.comb += keep.eq(~tile_fresh)
         summed = Signal()
         if p.vector:
-            length = p.rows + p.sum_delay + 1
+            length = p.rows + SUM_DELAY + 1
             first = _wave(m, "first_step", vector_step & self.first, length)[-1]
             m.d.comb += summed.eq(_wave(m, "last_sum", vector_step & self.last, length)[-1])
             m.d.comb += keep.eq(Mux(draining, ~tile_fresh, ~first) if p.systolic else ~first)

@@ -26,15 +26,8 @@ def accumulator_width(operand_width: int, k: int) -> int:
 class _ArrayParams(Params):
     operand_width: int = param(8, "bits of a signed operand", low=2, high=16, tag="w")
     acc_width: int = param(25, "bits of a PE's signed running accumulator", low=4, high=48, tag="acc")
-    product_stages: int = param(1, "registers behind each multiplier; 1 where the multiplier block holds it",
-                                low=1, high=3, tag="ps")
     dual_mode: bool = param(True, "both modes; false elaborates the systolic-only baseline", tag="dual")
     vector_only: bool = param(False, "elaborate the vector-lane-only baseline", tag="vector")
-
-    @property
-    def sum_delay(self) -> int:
-        """Cycles from a step to the addition of its product at row 0, group 0: hop, operand, product stages."""
-        return 2 + self.product_stages
 
     @property
     def systolic(self) -> bool:
