@@ -22,7 +22,7 @@ AUTO splits M = rows * q + r into q systolic passes and r vector-lane rows, so a
 
 A partial-sum block cannot be filled while a command with ``keep`` is on its way (one write port).
 
-Latency: ``steps + rows + groups + 4`` cycles from first operand to last result; steps are given by
+Latency: ``steps + rows + groups + 3`` cycles from first operand to last result; steps are given by
 :func:`sim_models.golden.compute_engine.steps`. Throughput: commands follow each other without a gap where they
 take longer than the decoder; one idle cycle before a systolic pass that follows a vector-lane row.
 """

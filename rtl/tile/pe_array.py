@@ -12,8 +12,8 @@
                                        result = bottom sum + result                    (vector-lane)
 
 A *step* is what enters in one cycle at row 0, group 0; it reaches row i, group g after i + g cycles
-(the wavefront). The activation of row i is given i cycles after its step; it takes a register more than the
-weights do, so the weights of row i, column j are given 1 + i + j // columns_per_hop cycles after their step.
+(the wavefront). The activation of row i is given i cycles after its step, the weights of row i, column j
+i + j // columns_per_hop cycles after theirs.
 
 Systolic, output-stationary: a tile is K steps, each with one activation per row and one weight per column
 (weight row 0). Sums run on without ever being cleared. After the step marked ``last`` PE (i, j) is final i
@@ -26,7 +26,10 @@ products down the columns; the collector adds up the steps from ``first`` to ``l
 A cycle without a step clears the sums behind it where vector-lane mode is built (it is a vector-lane step with
 zero products). A systolic step must not follow a vector-lane step directly: give one idle cycle.
 
-Latency: 6 cycles from the step that ends a tile to its row 0, see
+Reset: some activation registers have none. With both modes, give an idle cycle after reset, which washes what
+they held into nothing; systolic only, hold reset for at least ``groups + 1`` cycles.
+
+Latency: 5 cycles from the step that ends a tile to its row 0, see
 :func:`sim_models.golden.pe_array.latency`. Throughput: one step a cycle.
 """
 
@@ -44,8 +47,8 @@ from sim_models.params.tile import PEArrayParams
 
 __all__ = ["PEArray"]
 
-#: cycles from a step to the addition of its products at row 0, group 0: hop, operand and product registers
-SUM_DELAY = 3
+#: cycles from a step to the addition of its products at row 0, group 0: hop and product registers
+SUM_DELAY = 2
 
 
 class PEArray(Unit):
@@ -59,7 +62,7 @@ class PEArray(Unit):
     activation: In(ArrayLayout(signed(operand_width), rows))
         Element i belongs to the step i cycles ago; zero where there was no step.
     weight: In(ArrayLayout(signed(operand_width), rows * cols)), row-major; row 0 alone if systolic only
-        Element (i, j) belongs to the step 1 + i + j // columns_per_hop cycles ago.
+        Element (i, j) belongs to the step i + j // columns_per_hop cycles ago.
     next_result: Out(1)
         In the next cycle column group 0 has a result.
     result_valid: Out(1)
@@ -119,24 +122,19 @@ class PEArray(Unit):
         vector = None
         if p.systolic and p.vector:
             # Idle cycles count as vector-lane: their zero products wash the sums.
-            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups - 1 + SUM_DELAY)
+            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups - 1 + SUM_DELAY, init=1)
 
         sums: list[list[Signal]] = []
         above: list[PE] = []
         for i in range(p.rows):
-            # Hop registers pass the activations on from group to group; each PE takes its copy into a register
-            # that feeds nothing but its multiplier. Synthesis merges registers that are equal, back into one that
-            # reaches far, unless they differ in being reset: hence two hops a group, and every other PE.
-            hops: list[Any] = [self.activation[i]] * 2
+            activation: Any = self.activation[i]
             row: list[PE] = []
             for j in range(p.cols):
-                group, lane = divmod(j, p.columns_per_hop)
-                if lane == 0:
-                    before, hops = hops, [Signal(signed(p.operand_width), name=f"hop_{i}_{group}_{n}",
-                                                 reset_less=bool(n)) for n in range(2)]
-                    m.d.sync += [hop.eq(value) for hop, value in zip(hops, before, strict=True)]
-                activation = Signal(signed(p.operand_width), name=f"activation_{i}_{j}", reset_less=bool(lane % 2))
-                m.d.sync += activation.eq(hops[lane // 2 % 2])
+                group = j // p.columns_per_hop
+                if j % p.columns_per_hop == 0:
+                    hop = Signal(signed(p.operand_width), name=f"hop_{i}_{group}")
+                    m.d.sync += hop.eq(activation)
+                    activation = hop
                 m.submodules[f"pe_{i}_{j}"] = pe = PE(p.pe)
                 m.d.comb += pe.activation.eq(activation)
                 if p.systolic:
@@ -145,8 +143,7 @@ class PEArray(Unit):
                     m.d.comb += [pe.bank_weight.eq(self.weight[i * p.cols + j]),
                                  pe.above_sum.eq(above[j].sum if i else 0)]
                 if vector is not None:
-                    m.d.comb += [pe.load_bank.eq(vector[i + group + 1]),
-                                 pe.add_above.eq(vector[i + group + SUM_DELAY])]
+                    m.d.comb += [pe.load_bank.eq(vector[i + group]), pe.add_above.eq(vector[i + group + SUM_DELAY])]
                 row.append(pe)
             sums.append([pe.sum for pe in row])
             above = row
@@ -227,11 +224,11 @@ def _collector_group(array: PEArray, m: Module, group: int, sums: list[list[Sign
         m.d.sync += result.eq((Cat(1, seen) + Cat(draining & keep, second))[1:])
 
 
-def _wave(m: Module, name: str, flag: Any, length: int) -> list[Any]:
-    """``flag`` now and in the ``length - 1`` cycles before."""
+def _wave(m: Module, name: str, flag: Any, length: int, init: int = 0) -> list[Any]:
+    """``flag`` now and in the ``length - 1`` cycles before; ``init`` stands for cycles before a reset."""
     wave = [flag]
     for d in range(1, length):
-        delayed = Signal(name=f"{name}_{d}")
+        delayed = Signal(name=f"{name}_{d}", init=init)
         m.d.sync += delayed.eq(wave[-1])
         wave.append(delayed)
     return wave

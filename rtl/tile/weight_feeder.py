@@ -2,17 +2,17 @@
 
 ::
 
-    step --> [wave 0] --> [wave 1] --> [wave 2] --> ..    address and enable, one stage a cycle
-                             |            |
-                          bank (0, 0)  bank (1, 0), bank (0, columns_per_hop), ..
-                                       bank (i, j): stage 1 + i + j // columns_per_hop
+    step --> [wave 0] --> [wave 1] --> ..    address and enable, one stage a cycle
+                |            |
+             bank (0, 0)  bank (1, 0), bank (0, columns_per_hop), ..
+                          bank (i, j): stage i + j // columns_per_hop
 
 Bank (i, j) holds the weights of operand i and lane j of every sub-tile. Vector-lane: all banks are read every
 cycle, each gives its weight to its own PE. Systolic: they are read once in ``rows`` cycles; the bank of row i
 has its weight ready just when the wavefront wants weight i at the top of the column, and holds it. So weight
 row 0 comes from a multiplexer over the banks of a column, the others straight from their banks.
 
-Latency: 3 cycles from ``step`` to ``weight`` of row 0. Throughput: one step a cycle.
+Latency: 2 cycles from ``step`` to ``weight`` of row 0. Throughput: one step a cycle.
 """
 
 from typing import Any
@@ -67,7 +67,7 @@ class WeightFeeder(Unit):
         p = self.p
 
         wave: list[Any] = [Cat(self.step.weight_en, self.step.weight_addr)]
-        for stage in range(p.rows + p.groups):
+        for stage in range(p.rows + p.groups - 1):
             delayed = Signal(len(wave[0]), name=f"wave_{stage}")
             m.d.sync += delayed.eq(wave[-1])
             wave.append(delayed)
@@ -77,7 +77,7 @@ class WeightFeeder(Unit):
         for i in range(p.rows):
             for j in range(p.cols):
                 m.submodules[f"bank_{i}_{j}"] = bank = banks[i][j]
-                here = wave[2 + i + j // p.columns_per_hop]
+                here = wave[1 + i + j // p.columns_per_hop]
                 m.d.comb += [
                     bank.write_en.eq(self.write_en), bank.write_addr.eq(self.write_addr),
                     bank.write_data.eq(self.write_data[i * p.cols + j]),
@@ -88,12 +88,12 @@ class WeightFeeder(Unit):
 
         # Which bank is due at the top of each group: vector-lane always takes row 0.
         due: Any = Mux(self.step.systolic, self.step.row, 0) if p.vector else self.step.row
-        for delay in range(3 + p.groups - 1):
+        for delay in range(p.groups + 1):
             delayed = Signal(range(p.rows), name=f"due_{delay}")
             m.d.sync += delayed.eq(due)
             due = delayed
-            if delay >= 2:
-                group = (delay - 2) * p.columns_per_hop
+            if delay:
+                group = (delay - 1) * p.columns_per_hop
                 for j in range(group, min(group + p.columns_per_hop, p.cols)):
                     top = [banks[i][j].read_data for i in range(p.rows)]
                     m.d.comb += self.weight[j].eq(pick(top, due) if p.systolic else top[0])

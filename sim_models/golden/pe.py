@@ -19,7 +19,7 @@ class PE:
 
     Attributes
     ----------
-    weight, operand, product, sum: int
+    weight, product, sum: int
         Registers, as they stand before the next clock edge.
     """
 
@@ -29,7 +29,7 @@ class PE:
 
     def reset(self) -> None:
         """All registers to zero."""
-        self.weight = self.operand = self.product = self.sum = 0
+        self.weight = self.product = self.sum = 0
 
     def step(self, *, activation: int, above_weight: int = 0, bank_weight: int = 0, above_sum: int = 0,
              load_bank: int = 0, add_above: int = 0) -> None:
@@ -39,6 +39,5 @@ class PE:
         from_above = p.vector and (add_above or not p.systolic)
         total = self.product + (above_sum if from_above else self.sum)
         self.sum = int(wrap(total, p.acc_width))
-        self.product = activation * self.operand
-        self.operand = self.weight
+        self.product = activation * self.weight
         self.weight = bank_weight if from_bank else above_weight

@@ -47,10 +47,10 @@ def wrap(values: np.ndarray, bits: int) -> np.ndarray:
 def latency(p: PEArrayParams, *, systolic: bool, row: int = 0) -> int:
     """Cycles from a step marked last to its result in column group 0.
 
-    Six registers lie on the way (hop, operand, product, sum, seen, result); a systolic result of
+    Five registers lie on the way (operand, product, sum, seen, result); a systolic result of
     row i is i cycles behind that of row 0, a vector-lane sum has come down all rows.
     """
-    return 6 + (row if systolic else p.rows - 1)
+    return 5 + (row if systolic else p.rows - 1)
 
 
 def run(p: PEArrayParams, steps: Iterable[Step | None]) -> list[Result]:
