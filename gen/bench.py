@@ -62,6 +62,10 @@ class Target:
 
 
 _BACK_TO_BACK = "utilisation_back_to_back"
+#: columns of the tables, what they are called, and what they are
+FIGURES = {"cycles": "alone", "interval": "b2b", _BACK_TO_BACK: "used"}
+SHORT = {"auto": "auto", "systolic": "syst.", "vector": "vect."}
+LEGEND = "alone, b2b: cycles, alone and back to back; used: share of the MACs"
 TARGETS = (
     Target("M = 1..64, K = N = 64, back to back", 0.95, tuple((m, 64, 64) for m in range(1, 65)), _BACK_TO_BACK),
     Target("8 x 64 x 64, alone", 0.97, ((8, 64, 64),), "utilisation"),
@@ -220,11 +224,12 @@ def _bound(got: Measured) -> str:
 
 
 def _standard_tables(report: Report, rows: Sequence[dict[str, Any]], modes: Sequence[str]) -> None:
-    _pivot(report, "K = N = 64", [r for r in rows if r["section"] == "square"], modes, ("m",))
+    square = [r for r in rows if r["section"] == "square"]
+    _pivot(report, f"K = N = 64; {LEGEND}", square, modes, ("m",), tuple(FIGURES))
     report.line()
     for model in dict.fromkeys(r["model"] for r in rows if r["section"] == "model"):
         mine = [r | {"matrix": _names(r["matrices"])} for r in rows if r["model"] == model]
-        _pivot(report, f"weight matrices of {model}", mine, modes, ("matrix", "k", "n", "m"))
+        _pivot(report, f"weight matrices of {model}", mine, modes, ("matrix", "k", "n", "m"), tuple(FIGURES)[1:])
         report.line()
     if "auto" not in modes:
         return
@@ -246,23 +251,21 @@ def _names(matrices: Sequence[str]) -> str:
 
 
 def _pivot(report: Report, title: str, rows: Sequence[dict[str, Any]], modes: Sequence[str],
-           keys: Sequence[str]) -> None:
-    """A line for each shape, three columns for each mode."""
+           keys: Sequence[str], figures: Sequence[str]) -> None:
+    """A line for each shape, a column for each mode and figure."""
     columns = [key.upper() if len(key) == 1 else key for key in keys]
-    columns += [f"{mode} {what}" for mode in modes for what in ("alone", "repeated", "used")]
+    columns += [f"{SHORT[mode]} {FIGURES[name]}" for mode in modes for name in figures]
     lines: dict[tuple[Any, ...], list[Any]] = {}
     for r in rows:
         line = lines.setdefault(tuple(r[key] for key in keys), [])
-        line += [r["cycles"], _short(r["interval"]), r[_BACK_TO_BACK]]
-    report.table(columns, [[*key, *line] for key, line in lines.items()],
-                 f"{title}: cycles alone, cycles of each when repeated, share of MACs used when repeated")
+        line += [_short(r[name]) if name == "interval" else r[name] for name in figures]
+    report.table(columns, [[*key, *line] for key, line in lines.items()], title)
 
 
 def _flat_table(report: Report, rows: Sequence[dict[str, Any]]) -> None:
-    report.table(["M", "K", "N", "mode", "MACs", "cycles alone", "used", "repeated", "used", "commands", "operands",
-                  "bound by"],
-                 [[r["m"], r["k"], r["n"], r["mode"], r["macs"], r["cycles"], r["utilisation"], _short(r["interval"]),
-                   r[_BACK_TO_BACK], r["commands"], r["operands"], r["bound"]] for r in rows])
+    report.table(["M", "K", "N", "mode", "alone", "used", "b2b", "used", "commands", "b2b bound by"],
+                 [[r["m"], r["k"], r["n"], r["mode"], r["cycles"], r["utilisation"], _short(r["interval"]),
+                   r[_BACK_TO_BACK], r["commands"], r["bound"]] for r in rows], LEGEND)
 
 
 def _short(value: float) -> float | int:

@@ -258,3 +258,16 @@ def test_gguf_brings_its_own_tokenizer(capsys: Capture, monkeypatch: pytest.Monk
     out = capsys.readouterr().out
     assert code == 0
     assert out.startswith("prompt:   Once upon a time\n")
+
+
+def test_the_shipped_pair_speaks(capsys: Capture) -> None:
+    code = main(["demo", "--engine", "engine_small", "--layers", "1", "--tokens", "24", "--build-dir", str(BUILDS),
+                 "-o", "out", "--json", "d.json"])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    assert "with the draft's help: the same tokens, 24 in" in out
+    data = json.loads(Path("d.json").read_text())
+    assert data["same_tokens"] is True
+    # English words, not noise: the text is made of them, and the draft guesses some.
+    assert {"the", "and", "of"} & set(data["text"].split())
+    assert sum(r["accepted"] for r in data["rounds"]) > len(data["rounds"])
