@@ -4,9 +4,9 @@
 
                  weight row 0   (row 0 serves both modes; rows 1.. are read in vector-lane mode only)
                    |  |    |  |
-    activation 0 -[R]PE PE[R]PE PE ..      a hop per column group: a group of `columns_per_hop`
-    activation 1 -[R]PE PE[R]PE PE ..      columns works in the same cycle, the next group one
-        ..            |  |    |  |         cycle later
+    activation 0 -[R]PE PE[R]PE PE ..      one activation register per column group: a group of
+    activation 1 -[R]PE PE[R]PE PE ..      `columns_per_hop` columns works in the same cycle,
+        ..            |  |    |  |         the next group one cycle later
                    |  |    |  |
                 collector per column:  result = sum of a PE - that sum one tile ago    (systolic)
                                        result = bottom sum + result                    (vector-lane)

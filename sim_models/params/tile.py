@@ -61,7 +61,8 @@ class PEArrayParams(_ArrayParams):
     rows: int = param(8, "PE rows; also operands of one dot product step in vector-lane mode", low=2, high=64,
                       tag="r")
     cols: int = param(8, "PE columns; outputs computed side by side", low=1, high=64, tag="c")
-    columns_per_hop: int = param(2, "columns that work in the same cycle and share an activation register", low=1, high=64, tag="hop")
+    columns_per_hop: int = param(2, "columns that work in the same cycle and share an activation register",
+                                 low=1, high=64, tag="hop")
 
     @property
     def groups(self) -> int:
