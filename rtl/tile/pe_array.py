@@ -26,9 +26,6 @@ products down the columns; the collector adds up the steps from ``first`` to ``l
 A cycle without a step clears the sums behind it where vector-lane mode is built (it is a vector-lane step with
 zero products). A systolic step must not follow a vector-lane step directly: give one idle cycle.
 
-Reset: some activation registers have none. With both modes, give an idle cycle after reset, which washes what
-they held into nothing; systolic only, hold reset for at least ``groups + 1`` cycles.
-
 Latency: 5 cycles from the step that ends a tile to its row 0, see
 :func:`sim_models.golden.pe_array.latency`. Throughput: one step a cycle.
 """
@@ -122,7 +119,7 @@ class PEArray(Unit):
         vector = None
         if p.systolic and p.vector:
             # Idle cycles count as vector-lane: their zero products wash the sums.
-            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups - 1 + SUM_DELAY, init=1)
+            vector = _wave(m, "vector", ~systolic_step, p.rows + p.groups - 1 + SUM_DELAY)
 
         sums: list[list[Signal]] = []
         above: list[PE] = []
@@ -224,11 +221,11 @@ def _collector_group(array: PEArray, m: Module, group: int, sums: list[list[Sign
         m.d.sync += result.eq((Cat(1, seen) + Cat(draining & keep, second))[1:])
 
 
-def _wave(m: Module, name: str, flag: Any, length: int, init: int = 0) -> list[Any]:
-    """``flag`` now and in the ``length - 1`` cycles before; ``init`` stands for cycles before a reset."""
+def _wave(m: Module, name: str, flag: Any, length: int) -> list[Any]:
+    """``flag`` now and in the ``length - 1`` cycles before."""
     wave = [flag]
     for d in range(1, length):
-        delayed = Signal(name=f"{name}_{d}", init=init)
+        delayed = Signal(name=f"{name}_{d}")
         m.d.sync += delayed.eq(wave[-1])
         wave.append(delayed)
     return wave
