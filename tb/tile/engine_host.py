@@ -33,7 +33,7 @@ class EngineCodecs:
         self.fills = {"i_activation": Codec(activation_beat(p)), "i_weight": Codec(weight_beat(p)),
                       "i_psum": Codec(psum_beat(p))}
 
-    def block(self, stream: str, half: int, words: np.ndarray) -> np.ndarray:
+    def block(self, stream: str, half: int | np.ndarray, words: np.ndarray) -> np.ndarray:
         """Beats of one block."""
         last = np.zeros(len(words), np.int64)
         last[-1] = 1
