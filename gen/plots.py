@@ -30,7 +30,7 @@ STYLES: dict[str, Any] = {
 _SETTINGS: Any = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True,
-    "legend.frameon": False, "lines.linewidth": 1.4, "lines.markersize": 3, "savefig.dpi": 160,
+    "legend.frameon": False, "lines.linewidth": 1.4, "lines.markersize": 3, "savefig.dpi": 130,
     "svg.hashsalt": "speculoos", "figure.constrained_layout.use": True,
 }
 
@@ -78,7 +78,7 @@ def utilisation_plot(rows: Sequence[Mapping[str, Any]], macs: int, path: Path, r
         for mode in dict.fromkeys(r["mode"] for r in points):
             line = sorted((r for r in points if r["mode"] == mode), key=lambda r: r[over])
             x = [r[over] for r in line]
-            ax.plot(x, [100 * r["utilisation_back_to_back"] for r in line], label=f"{mode}, repeated", **STYLES[mode])
+            ax.plot(x, [100 * r["utilisation_back_to_back"] for r in line], label=f"{mode}, back to back", **STYLES[mode])
             if mode == "auto":
                 ax.plot(x, [100 * r["utilisation"] for r in line], label="auto, alone", color=GREY, linewidth=1,
                         linestyle=":", marker=".", zorder=5)

@@ -12,6 +12,7 @@ from gen import plots
 from gen.bench_baselines import baseline_engines, weight_reads
 from gen.cli import main
 from gen.report import Report
+from scripts.performance import PAGE
 from sim_models.golden.compute_engine import STATUS, cycles, gap, steps
 from sim_models.golden.gemm import Program
 from sim_models.params.tile import ComputeEngineParams
@@ -53,6 +54,10 @@ def test_the_default_engine_meets_its_targets(capsys: Capture) -> None:
     data, out = bench(capsys, "full.toml", "--mode", "auto")
     assert [t["state"] for t in data["targets"]] == ["met"] * 5
     assert out.count("  met\n") == 5
+    page = PAGE.read_text(encoding="utf-8")
+    for line in out.splitlines():
+        if line.endswith("  met"):
+            assert f"\n{line}\n" in page, "bring docs/performance.md up to date with: python -m scripts.performance"
     rows: Rows = data["rows"]
     square = [r for r in rows if r["section"] == "square"]
     assert [(r["m"], r["k"], r["n"]) for r in square] == [(m, 64, 64) for m in range(1, 65)]

@@ -1,0 +1,35 @@
+"""The page of measured figures is made of what commands print."""
+
+import shlex
+
+import pytest
+
+from gen.cli import COMMANDS
+from scripts.performance import PAGE, commands, refresh
+
+
+def test_the_page_names_commands_and_their_output() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    found = commands(text)
+    assert len(found) >= 4
+    for command in found:
+        program, name, *_ = shlex.split(command)
+        assert (program, name in COMMANDS) == ("speculoos", True)
+        assert f"<!-- output: {command} -->\n```text\n$ {command}\n" in text
+    assert "SPECTRA's Fig. 6" in text
+
+
+def test_a_block_is_made_anew() -> None:
+    text = "before\n<!-- output: speculoos list -->\nold\n<!-- end -->\nafter\n"
+    new = refresh(text)
+    assert new.startswith("before\n<!-- output: speculoos list -->\n```text\n$ speculoos list\nblock ")
+    assert new.endswith("\n```\n<!-- end -->\nafter\n")
+    assert "old" not in new
+    assert refresh(new) == new
+
+
+@pytest.mark.parametrize("command", ["speculoos bench pe", "other list"])
+def test_a_command_that_fails_ends_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=f"'{command}' ended with code"):
+        refresh(f"<!-- output: {command} -->\n<!-- end -->\n")
+    assert command in capsys.readouterr().err
