@@ -8,6 +8,7 @@
 
 import argparse
 import dataclasses
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +69,8 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
     params = engine_params(resolve(args.engine), "--engine needs")
     if params.operand_width < 8:
         raise UserError(f"--engine needs an engine that takes int8 operands, operand_width is {params.operand_width}")
+    if isinstance(report.stream, io.TextIOWrapper):
+        report.stream.reconfigure(errors="replace")     # a model may say what the terminal cannot show
     models = load_models(args.model, args.draft, args.tokenizer, args.prompt, args.seed)
     spoken = speak(models, args.tokens)
     engines = baseline_engines(params)

@@ -78,7 +78,8 @@ def utilisation_plot(rows: Sequence[Mapping[str, Any]], macs: int, path: Path, r
         for mode in dict.fromkeys(r["mode"] for r in points):
             line = sorted((r for r in points if r["mode"] == mode), key=lambda r: r[over])
             x = [r[over] for r in line]
-            ax.plot(x, [100 * r["utilisation_back_to_back"] for r in line], label=f"{mode}, back to back", **STYLES[mode])
+            ax.plot(x, [100 * r["utilisation_back_to_back"] for r in line], label=f"{mode}, back to back",
+                    **STYLES[mode])
             if mode == "auto":
                 ax.plot(x, [100 * r["utilisation"] for r in line], label="auto, alone", color=GREY, linewidth=1,
                         linestyle=":", marker=".", zorder=5)

@@ -20,11 +20,11 @@ def test_the_page_names_commands_and_their_output() -> None:
 
 
 def test_a_block_is_made_anew() -> None:
-    text = "before\n<!-- output: speculoos list -->\nold\n<!-- end -->\nafter\n"
+    text = "before\n<!-- output: speculoos list -->\nstale line\n<!-- end -->\nafter\n"
     new = refresh(text)
     assert new.startswith("before\n<!-- output: speculoos list -->\n```text\n$ speculoos list\nblock ")
     assert new.endswith("\n```\n<!-- end -->\nafter\n")
-    assert "old" not in new
+    assert "stale line" not in new
     assert refresh(new) == new
 
 

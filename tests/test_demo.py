@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,16 @@ def test_text_stays_on_its_line(capsys: Capture) -> None:
     assert main([*arguments("--layers", "1"), "--prompt", "a\n\x1b[31m\u202eb\udc80"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first == "prompt:   a ?[31m?b?"
+
+
+def test_a_terminal_may_know_few_characters() -> None:
+    script = ("import sys; from gen import demo; from gen.demo_models import *; from gen.report import Report\n"
+              "demo.load_models = lambda *a: Models(None, None, None, 'caf\\u00e9 \\u2603')\n"
+              "demo.speak = lambda models, count: print(models.prompt) or sys.exit(0)\n"
+              "from gen.cli import main; main(['demo'])")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True,
+                          env={**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(BUILDS.parents[1])})
+    assert done.stdout == b"caf\xe9 ?\n"
 
 
 @pytest.mark.parametrize(("changes", "message"), [
