@@ -188,7 +188,7 @@ def _check(p: ComputeEngineParams, x: np.ndarray, w: np.ndarray, psum: np.ndarra
 
 def _parts(p: ComputeEngineParams, m: int, k: int, n: int) -> Iterator[_Part]:
     """Cut so that each part's blocks fit half the memories; K innermost, since partial sums stay put."""
-    k_step = min(k, p.k_max // p.rows * p.rows)
+    k_step = min(k, p.k_max // p.rows * p.rows or p.k_max)
     words = -(-k_step // p.rows)
     m_step = min(m, p.activation_depth // words, p.psum_depth)
     if m_step < m and m_step >= p.rows:

@@ -67,6 +67,8 @@ def run(p: PEArrayParams, steps: Iterable[Step | None]) -> list[Result]:
     length = 0
     before: Step | None = None
     for cycle, step in enumerate(steps):
+        if length and (not step.systolic if step is not None else p.vector):
+            raise ValueError(f"cycle {cycle} interrupts a tile after {length} steps, which would wash its sums")
         if step is not None:
             if not (p.systolic if step.systolic else p.vector):
                 raise ValueError(f"step {cycle} is {'systolic' if step.systolic else 'vector-lane'}, a mode that "
