@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.pe_array import Step
+from sim_models.golden.pe_array import Step, run
 from sim_models.params.tile import largest_k
 from tb.common import params
 from tb.common.bench import bench_test
@@ -50,7 +50,7 @@ async def _play(dut: Any, ports: ArrayPorts, steps: Sequence[Step | None], gen: 
 
 async def _run(dut: Any, steps: Sequence[Step | None], gen: np.random.Generator) -> None:
     ports = ArrayPorts(params())
-    check(ports, steps, await _play(dut, ports, steps, gen))
+    check(ports, run(ports.p, steps), await _play(dut, ports, steps, gen))
 
 
 @bench_test(timeout_us=1000)
