@@ -187,12 +187,21 @@ def _check(p: ComputeEngineParams, x: np.ndarray, w: np.ndarray, psum: np.ndarra
 
 
 def _parts(p: ComputeEngineParams, m: int, k: int, n: int) -> Iterator[_Part]:
-    """Cut so that each part's blocks fit half the memories; K innermost, since partial sums stay put."""
-    k_step = min(k, p.k_max // p.rows * p.rows or p.k_max)
-    words = -(-k_step // p.rows)
+    """Cut so that each part's blocks fit half the memories; K innermost, since partial sums stay put.
+
+    Parts of K, and of N, are even, so that the loading of one is hidden by the work on another.
+    """
+    words = _even(-(-k // p.rows), max(p.k_max // p.rows, 1))
+    k_step = min(k, words * p.rows, p.k_max)
     m_step = min(m, p.activation_depth // words, p.psum_depth)
     if m_step < m and m_step >= p.rows:
         m_step -= m_step % p.rows                       # whole systolic passes
-    n_step = min(n, min(p.weight_depth // words, p.psum_depth // m_step) * p.cols)
+    n_step = min(n, _even(-(-n // p.cols), min(p.weight_depth // words, p.psum_depth // m_step)) * p.cols)
     for n0, m0, k0 in itertools.product(range(0, n, n_step), range(0, m, m_step), range(0, k, k_step)):
         yield _Part(slice(m0, min(m0 + m_step, m)), slice(k0, min(k0 + k_step, k)), slice(n0, min(n0 + n_step, n)))
+
+
+def _even(count: int, limit: int) -> int:
+    """Size of the largest part when ``count`` is cut into the fewest even parts of at most ``limit``."""
+    parts = -(-count // limit)
+    return -(-count // parts)

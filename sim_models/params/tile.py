@@ -64,6 +64,13 @@ class PEArrayParams(_ArrayParams):
     columns_per_hop: int = param(2, "columns that work in the same cycle and share an activation register",
                                  low=1, high=64, tag="hop")
 
+    def validate(self) -> None:
+        super().validate()
+        bits = self.rows * self.cols * self.operand_width
+        if bits > 32768:
+            raise ParamError(f"rows * cols * operand_width must be at most 32768 bits, a sub-tile of weights in one "
+                             f"word, not {bits}", "cols")
+
     @property
     def groups(self) -> int:
         """Column groups, each one cycle behind its left neighbour."""
