@@ -1,0 +1,109 @@
+"""Decides where the two movable operators run: the draft model's FC layers and the target's attention.
+
+Their arithmetic intensity follows from counts. Weights that are loaded once serve all requests that draft on, so
+the intensity of the FC layers is proportional to their number, the effective micro-batch. The KV cache of a request
+is loaded once for all of its draft tokens, so that of attention is proportional to tokens per request. Estimates
+are compared with thresholds in those units, measured in advance (SADDLE: about 9 drafting requests; about 9 tokens
+per request, divided by the size of a group of heads that share their keys)::
+
+    drafting ------------------> at or above high: TILES    +-- dlm_fc
+                                 below low:        PIM -----|
+    tokens / requests ---------> between:          stays    +-- tlm_attention
+
+The gap between low and high keeps an operator from moving to and fro. The threshold is multiplied by the number of
+requests; nothing is divided. While ``dynamic`` is low both operators are where the initial mapping has them.
+
+Latency: 2 cycles from ``step`` or ``round`` to the mapping. Throughput: an estimate of each kind a cycle.
+Reference: SADDLE IV-D.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib.wiring import In, Out
+
+from rtl.manager_layouts import Place
+from rtl.unit import Unit
+from sim_models.params.manager import IntensitySchedulerParams
+
+__all__ = ["IntensityScheduler"]
+
+
+class IntensityScheduler(Unit):
+    """Thresholds with hysteresis on two estimates.
+
+    Members
+    -------
+    step: In(1), drafting: In(requests_width)
+        A draft step is over, and so many requests draft on; none says nothing.
+    round: In(1), tokens: In(count_width), requests: In(requests_width)
+        A verification is about to begin, of so many draft tokens of so many requests; no request says nothing.
+    dynamic: In(1)
+        Operators may move.
+    initial_dlm_fc, initial_tlm_attention: In(Place)
+        Mapping until they do.
+    dlm_fc_low, dlm_fc_high: In(requests_width)
+        Drafting requests below which the draft model's FC layers go to the PIM, and from which to the tiles; low
+        must not exceed high.
+    tlm_attention_low, tlm_attention_high: In(threshold_width)
+        The same for the target's attention, in tokens per request with fraction_width bits behind the point.
+    dlm_fc, tlm_attention: Out(Place)
+        The mapping.
+    moved: Out(2)
+        In the cycle of a new mapping while ``dynamic``: {tlm_attention, dlm_fc} came from the other side.
+    """
+
+    block = "intensity_scheduler"
+
+    step: Signal
+    drafting: Signal
+    round: Signal
+    tokens: Signal
+    requests: Signal
+    dynamic: Signal
+    initial_dlm_fc: Any
+    initial_tlm_attention: Any
+    dlm_fc_low: Signal
+    dlm_fc_high: Signal
+    tlm_attention_low: Signal
+    tlm_attention_high: Signal
+    dlm_fc: Any
+    tlm_attention: Any
+    moved: Signal
+
+    def __init__(self, params: IntensitySchedulerParams | None = None) -> None:
+        p = params or IntensitySchedulerParams()
+        self.p = p
+        super().__init__(p, {
+            "step": In(1), "drafting": In(p.requests_width),
+            "round": In(1), "tokens": In(p.count_width), "requests": In(p.requests_width),
+            "dynamic": In(1), "initial_dlm_fc": In(Place), "initial_tlm_attention": In(Place),
+            "dlm_fc_low": In(p.requests_width), "dlm_fc_high": In(p.requests_width),
+            "tlm_attention_low": In(p.threshold_width), "tlm_attention_high": In(p.threshold_width),
+            "dlm_fc": Out(Place), "tlm_attention": Out(Place), "moved": Out(2),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        p = self.p
+        scaled = Cat(Const(0, p.fraction_width), self.tokens)
+        operators = (
+            (self.dlm_fc, self.initial_dlm_fc, self.step & (self.drafting != 0), self.drafting, 1,
+             self.dlm_fc_low, self.dlm_fc_high),
+            (self.tlm_attention, self.initial_tlm_attention, self.round & (self.requests != 0), scaled,
+             self.requests, self.tlm_attention_low, self.tlm_attention_high),
+        )
+        for n, (place, initial, given, estimate, weight, low, high) in enumerate(operators):
+            # One threshold counts: the one on the other side of which the operator moves. Where it is when the
+            # estimate arrives may change with the one before, so both are compared.
+            fresh = Signal(name=f"fresh_{n}")
+            above = Signal(2, name=f"above_{n}")
+            m.d.sync += [fresh.eq(given), above.eq(Cat(estimate >= low * weight, estimate >= high * weight))]
+            new = Signal(Place, name=f"new_{n}")
+            m.d.comb += new.eq(place)
+            with m.If(~self.dynamic):
+                m.d.comb += new.eq(initial)
+            with m.Elif(fresh):
+                m.d.comb += new.eq(Mux(place == Place.TILES, above[0], above[1]))
+            m.d.sync += [place.eq(new), self.moved[n].eq(self.dynamic & (new != place))]
+        return m

@@ -1,0 +1,141 @@
+"""A list of entries per request, all out of one store: appending, popping and dropping a whole list take a cycle.
+
+Lists and the free entries are chained through one memory of successors, so a list of any length is freed by
+hanging its last entry before the first free one::
+
+    request -> first, last, count       entry -> next entry of the list
+    free entries: those never used yet in order, then a chain that begins with the one freed last
+
+Everything is in distributed memory, read in the cycle of the operation. After reset, clear every request once.
+
+Latency: an operation is visible in the next cycle. Throughput: one operation and one look a cycle.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from rtl.unit import Unit
+from sim_models.params.manager import TokenListsParams
+
+__all__ = ["TokenLists", "table"]
+
+
+def table(width: int, depth: int) -> Memory:
+    """A memory in LUTs."""
+    return Memory(shape=width, depth=max(2, depth), init=[], attrs={"ram_style": "distributed"})
+
+
+class TokenLists(Unit):
+    """Lists of entries, one a request.
+
+    Members
+    -------
+    clear, append, pop, drop: In(1)
+        Forget what memory holds (after reset); add an entry at the end; remove the first; remove all. At most one
+        a cycle; append only if not full, pop only from a list with entries.
+    request: In(request_width)
+        Whose list it is.
+    query: In(index_width)
+        An entry; must be ``first`` when popping.
+    count, first: Out
+        Length of the request's list before the operation, and its first entry.
+    next_entry: Out(index_width)
+        The entry behind ``query``; undefined for the last of a list.
+    entry: Out(index_width)
+        The entry that append takes.
+    used: Out(count_width)
+        Entries in all lists.
+    full: Out(1)
+    look_request: In(request_width)
+    look_count, look_first: Out
+        Length and first entry of another list.
+    """
+
+    block = "token_lists"
+
+    clear: Signal
+    append: Signal
+    pop: Signal
+    drop: Signal
+    request: Signal
+    query: Signal
+    count: Signal
+    first: Signal
+    next_entry: Signal
+    entry: Signal
+    used: Signal
+    full: Signal
+    look_request: Signal
+    look_count: Signal
+    look_first: Signal
+
+    def __init__(self, params: TokenListsParams | None = None) -> None:
+        p = params or TokenListsParams()
+        self.p = p
+        index, count = p.index_width, p.count_width
+        super().__init__(p, {
+            "clear": In(1), "append": In(1), "pop": In(1), "drop": In(1), "request": In(p.request_width),
+            "query": In(index), "count": Out(count), "first": Out(index), "next_entry": Out(index),
+            "entry": Out(index), "used": Out(count), "full": Out(1),
+            "look_request": In(p.request_width), "look_count": Out(count), "look_first": Out(index),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        p = self.p
+        m.submodules.counts = counts = table(p.count_width, p.requests)
+        m.submodules.firsts = firsts = table(p.index_width, p.requests)
+        m.submodules.lasts = lasts = table(p.index_width, p.requests)
+        m.submodules.successors = successors = table(p.index_width, p.entries)
+        count_write, first_write, last_write = counts.write_port(), firsts.write_port(), lasts.write_port()
+        last = lasts.read_port(domain="comb")
+        for memory, out, look in ((counts, self.count, self.look_count), (firsts, self.first, self.look_first)):
+            here, there = memory.read_port(domain="comb"), memory.read_port(domain="comb")
+            m.d.comb += [here.addr.eq(self.request), out.eq(here.data),
+                         there.addr.eq(self.look_request), look.eq(there.data)]
+        after, after_free = successors.read_port(domain="comb"), successors.read_port(domain="comb")
+        link = successors.write_port()
+
+        # Entries never used yet come first, so that no chain has to be laid after reset.
+        fresh = Signal(p.count_width)
+        all_used_once = Signal()
+        free = Signal(p.index_width)             # first of the chain of free entries
+        empty = Signal()
+        m.d.comb += [
+            all_used_once.eq(fresh == p.entries),
+            self.entry.eq(Mux(all_used_once, free, fresh)),
+            self.full.eq(self.used == p.entries),
+            empty.eq(self.count == 0),
+            after.addr.eq(self.query), self.next_entry.eq(after.data),
+            after_free.addr.eq(free), last.addr.eq(self.request),
+        ]
+
+        # The request's list
+        m.d.comb += [
+            count_write.addr.eq(self.request), count_write.en.eq(self.clear | self.append | self.pop | self.drop),
+            count_write.data.eq(Mux(self.clear | self.drop, 0, self.count + Mux(self.pop, -1, 1))),
+            first_write.addr.eq(self.request), first_write.en.eq(self.pop | (self.append & empty)),
+            first_write.data.eq(Mux(self.pop, after.data, self.entry)),
+            last_write.addr.eq(self.request), last_write.en.eq(self.append), last_write.data.eq(self.entry),
+        ]
+
+        # The chain: behind the last entry comes the new one, or what was free
+        m.d.comb += [
+            link.addr.eq(Mux(self.pop, self.first, last.data)),
+            link.data.eq(Mux(self.append, self.entry, free)),
+            link.en.eq(self.pop | ((self.append | self.drop) & ~empty)),
+        ]
+        with m.If(self.append):
+            m.d.sync += self.used.eq(self.used + 1)
+            with m.If(all_used_once):
+                m.d.sync += free.eq(after_free.data)
+            with m.Else():
+                m.d.sync += fresh.eq(fresh + 1)
+        with m.Elif(self.pop):
+            m.d.sync += [self.used.eq(self.used - 1), free.eq(self.first)]
+        with m.Elif(self.drop & ~empty):
+            m.d.sync += [self.used.eq(self.used - self.count), free.eq(self.first)]
+        return m
