@@ -55,4 +55,10 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
           "SPECTRA 2.2"),
     Block("ram", "memory", "the project's memory: one write port, one synchronous read port", "block RAM"),
     Block("fifo", "memory", "a small queue in distributed memory", "stream"),
+    Block("shared_pool", "manager", "draft tokens of all requests: match, highest H first, lock, unlock by verdict",
+          "SADDLE IV-B"),
+    Block("eager_pool", "manager", "draft tokens behind those under verification, one slice a micro-batch",
+          "SADDLE IV-B"),
+    Block("intensity_scheduler", "manager", "where draft FC and target attention run, by thresholds with hysteresis",
+          "SADDLE IV-D"),
 )}
