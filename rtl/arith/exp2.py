@@ -1,0 +1,128 @@
+"""2^x in float32 or FP16: range reduction and a table of 128 linear segments.
+
+::
+
+    x -> fixed point -> sign -> table -> slope x position -> add -> round, pack -> result
+                     ^       ^        ^                   ^      ^              ^
+                    (registers: `stages` of these six places; float32 does not round and has but five)
+
+Float32: within 56 ulp (relative error 2^-18); results below 2^-126 are +0. FP16: within 0.505 ulp of FP16 for
+every operand, subnormal operands and results included. Both are monotone, hence never swap two operands, and
+exact for integers. Overflow gives infinity, NaN gives the one NaN. e^x is 2^(x log2(e)): the factor belongs to
+the multiplication that scales x anyway.
+
+Latency: ``stages`` cycles. Throughput: one power a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+
+from rtl.arith.parts import Float32, read_table, round_nearest_even, shift_right
+from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.unit import Unit
+from sim_models.numerics.tables import EXP2, exp2_table
+from sim_models.params.arith import Exp2Params
+
+__all__ = ["Exp2"]
+
+
+class Exp2(Unit):
+    """Power of two.
+
+    Members
+    -------
+    enable, i_valid: In(1), o_valid: Out(1)
+        As in every pipeline of this folder.
+    x: In(32) or In(16)
+    result: Out(32) or Out(16)
+    """
+
+    block = "exp2"
+
+    enable: Signal
+    i_valid: Signal
+    x: Signal
+    o_valid: Signal
+    result: Signal
+
+    def __init__(self, params: Exp2Params | None = None) -> None:
+        p = params or Exp2Params()
+        self.p = p
+        super().__init__(p, pipeline_ports({"x": p.width}, {"result": p.width}))
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        p = self.p
+        pipe = Pipeline(m, self, p.cuts, p.stages)
+
+        # |x| with a table operand's fraction bits, the rest cut off; 0 if it is too large by its exponent alone
+        s = pipe.cut(**(self._fixed32(m) if p.format == "float32" else self._fixed16(m)))
+
+        s = pipe.cut(**self._signed(m, s))
+        looked_up = self._look_up(m, s)
+        s = pipe.cut(**looked_up)
+
+        rest = [name for name in looked_up if name not in ("base", "slope", "position")]
+        s = pipe.cut(base=s.base, rise=s.slope * s.position, **{name: getattr(s, name) for name in rest})
+
+        # segments meet below 2: no carry
+        fraction = (s.base + s.rise[EXP2.position_bits:])[:EXP2.base_bits]
+        if p.format == "float32":
+            nan = Cat(Const(0, EXP2.base_bits - 1), s.nan)
+            s = pipe.cut(result=Cat(Const(0, 23 - EXP2.base_bits), fraction | nan, s.exponent))
+        else:
+            s = pipe.cut(fraction=fraction, **{name: getattr(s, name) for name in rest})
+            shifted, lost = shift_right(m, Cat(s.fraction, 1), s.distance, "shifted")
+            guard = EXP2.base_bits - 11
+            kept, up = round_nearest_even(Cat(shifted[guard:-1], s.exponent), [shifted[:guard].any(), lost])
+            s = pipe.cut(result=(kept + up)[:15] | (s.nan << 9))
+        m.d.comb += self.result.eq(s.result)
+        return m
+
+    def _fixed32(self, m: Module) -> dict[str, Any]:
+        x = Float32(m, self.x, "parts")
+        # at 2^6 the leading one is on top; 2^7 and above is large
+        large = wire(m, x.exponent > 133, "large")
+        near = wire(m, x.exponent > 133 - 28, "near")
+        distance = wire(m, 133 - x.exponent, "distance")
+        word = Cat(Const(0, EXP2.operand_bits + 7 - 24), x.significand)
+        return {"size": word >> wire(m, Mux(near & ~large, distance[:5], 31), "amount"), "large": large,
+                "sign": x.sign, "nan": x.is_nan}
+
+    def _fixed16(self, m: Module) -> dict[str, Any]:
+        fraction, exponent, sign = self.x[:10], self.x[10:15], self.x[15]
+        low = wire(m, exponent == 0, "low")
+        # at 2^4 (exponent 19) the leading one is on top; 2^5 and above is large, 2^4 enough if x is positive
+        large = wire(m, exponent > Mux(sign, 19, 18), "large")
+        word = Cat(Const(0, EXP2.operand_bits + 5 - 11), fraction, ~low)
+        distance = wire(m, 19 - (exponent | low), "distance")
+        return {"size": word >> wire(m, Mux(large, 31, distance[:5]), "amount"), "large": large, "sign": sign,
+                "nan": (exponent == 31) & (fraction != 0)}
+
+    def _signed(self, m: Module, s: Any) -> dict[str, Any]:
+        # the largest |x| of which the result is not zero, if x is negative; FP16 rounds what is between -26 and -25
+        whole, fraction = s.size[EXP2.operand_bits:], s.size[:EXP2.operand_bits]
+        small = whole > 25 if self.p.format == "fp16" else (whole > 126) | ((whole == 126) & (fraction != 0))
+        small = wire(m, s.sign & small, "small")
+        fixed = Mux(small, 0, Mux(s.sign, -s.size, s.size))[:len(s.size) + 1]
+        return {"fixed": fixed, "over": (s.large & ~s.sign) | s.nan,
+                "under": (small | (s.large & s.sign)) & ~s.nan, "nan": s.nan}
+
+    def _look_up(self, m: Module, s: Any) -> dict[str, Any]:
+        table = exp2_table()
+        position, index = s.fixed[:EXP2.position_bits], s.fixed[EXP2.position_bits:EXP2.operand_bits]
+        exponent = s.fixed[EXP2.operand_bits:].as_signed()
+        bias = 127 if self.p.format == "float32" else 15
+        last = 2 * bias + 1
+        biased = Mux(s.over, last, Mux(s.under, 0, exponent + bias))[:last.bit_length()]
+        parts = {
+            "base": read_table(m, [v - (1 << EXP2.base_bits) for v in table.base], EXP2.base_bits, index, "base"),
+            "slope": read_table(m, table.slope, EXP2.slope_bits, index, "slope"), "position": position,
+            "exponent": biased, "nan": s.nan}
+        if self.p.format == "fp16":
+            # a subnormal moves to the right; at 12 not even the leading one is left
+            subnormal = wire(m, exponent < 1 - bias, "subnormal")
+            parts["exponent"] = Mux(subnormal, 0, biased)
+            parts["distance"] = Mux(s.under, 12, Mux(subnormal, 1 - bias - exponent, 0))[:4]
+        return parts

@@ -1,0 +1,1 @@
+"""Benches of the pipelines in ``rtl/arith``."""

@@ -1,0 +1,30 @@
+"""Bench of the conversion to FP16 and BF16: values, latency, pauses and resets."""
+
+from typing import Any
+
+from sim_models.golden.float_to_half import FloatToHalf
+from tb.arith.numbers import float32_codes
+from tb.arith.pipelines import check_latency, check_traffic, each
+from tb.common import params
+from tb.common.bench import bench_test
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "default": {},
+    "bf16": {"format": "bf16"},
+    "shallow": {"stages": 1},
+}
+
+
+operands = each(value=float32_codes)
+
+
+@bench_test(timeout_us=100)
+async def traffic(dut: Any) -> None:
+    """Any operands under any pauses."""
+    await check_traffic(dut, FloatToHalf(params()), operands)
+
+
+@bench_test(timeout_us=20)
+async def latency(dut: Any) -> None:
+    """Cycles from operands to result, one result a cycle."""
+    await check_latency(dut, FloatToHalf(params()), operands)
