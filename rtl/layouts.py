@@ -3,13 +3,10 @@
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
-from sim_models.params.tile import ComputeEngineParams
+from sim_models.params.tile import DIM_WIDTH, ComputeEngineParams
 
-__all__ = ["DIM_WIDTH", "ArrayMode", "EngineStatus", "activation_beat", "array_step", "gemm_command", "gemm_job",
-           "gemm_response", "psum_beat", "result_beat", "result_tile", "weight_beat"]
-
-#: bits of M, K and N in a command
-DIM_WIDTH = 16
+__all__ = ["ArrayMode", "EngineStatus", "activation_beat", "array_step", "gemm_command", "gemm_job", "gemm_response",
+           "psum_beat", "result_beat", "result_tile", "weight_beat"]
 
 
 class ArrayMode(enum.Enum, shape=2):

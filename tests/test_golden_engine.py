@@ -21,7 +21,7 @@ from sim_models.golden.gemm import (
     result_matrix,
     weight_block,
 )
-from sim_models.params.tile import ComputeEngineParams, accumulator_width, largest_k
+from sim_models.params.tile import DIM_WIDTH, ComputeEngineParams, accumulator_width, largest_k
 
 P = ComputeEngineParams
 ENGINES = {
@@ -119,6 +119,20 @@ def test_program_covers_everything_once(p: ComputeEngineParams, m: int, k: int, 
         assert c.m * words <= p.activation_depth
         assert words * tiles <= p.weight_depth
         assert c.m * tiles <= p.psum_depth
+
+
+@pytest.mark.parametrize(("p", "k", "n"), [
+    (P(weight_depth=16384, psum_depth=16384), 8, 70_000),
+    (P(operand_width=2, activation_depth=16384, weight_depth=16384), 70_000, 8),
+])
+def test_sizes_that_a_command_has_no_bits_for_are_split(p: ComputeEngineParams, k: int, n: int) -> None:
+    """Memories can hold more of K or N than the fields of a command can say."""
+    x, w = operands(p, 1, k, n, 1)
+    program = Program(p, x, w)
+    assert max(max(c.m, c.k, c.n) for c in program.commands) < 1 << DIM_WIDTH
+    result, responses = ComputeEngine(p).run(program)
+    assert {r.status for r in responses} == {"ok"}
+    assert (result == x @ w).all()
 
 
 @given(st.integers(2, 16), st.integers(1, 5000))

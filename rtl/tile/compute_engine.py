@@ -16,7 +16,8 @@ name; a half can be filled while a command works on the other. A command waits f
 those it releases, and leaves its results in the next half of the output memory, which drains by itself. With
 ``keep`` the results become a partial-sum block instead, for a later command with ``accumulate`` (a large K in
 several commands). Any M, K, N from 1 to what half a memory holds; K at most ``k_max``, up to which no sum can
-overflow. Wrong commands are refused with a status (:class:`rtl.layouts.EngineStatus`).
+overflow. Wrong commands are refused with a status (:class:`rtl.layouts.EngineStatus`); one whose shape or mode is
+wrong waits for no blocks and releases those that have come by then.
 
 AUTO splits M = rows * q + r into q systolic passes and r vector-lane rows, so all PEs are busy for every M.
 

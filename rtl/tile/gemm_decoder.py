@@ -4,7 +4,8 @@ A command is refused, with a status and no other effect than its release flags, 
 local memories, its mode is not built, or the blocks it names do not have the size that its shape demands. It
 waits for the blocks it needs. Sizes are products; they are formed serially, in parallel with the command before.
 
-Latency: 12 to 24 cycles, by the depth of the memories. Throughput: one command in that time.
+Latency: 4 cycles and one for each bit of the larger of ceil(K / rows) and ceil(N / cols), where no block is waited
+for. Throughput: one command in that time and one cycle.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.layouts import ArrayMode, EngineStatus, gemm_command, gemm_job
 from rtl.unit import Unit
-from sim_models.params.tile import ComputeEngineParams
+from sim_models.params.tile import DIM_WIDTH, ComputeEngineParams
 
 __all__ = ["GemmDecoder"]
 
@@ -86,8 +87,8 @@ class GemmDecoder(Unit):
         m = Module()
         p = self.p
         command = Signal(gemm_command)
-        k_words = Signal(range((1 << 16) // p.rows + 2))
-        n_tiles = Signal(range((1 << 16) // p.cols + 2))
+        k_words = Signal(range((1 << DIM_WIDTH) // p.rows + 2))
+        n_tiles = Signal(range((1 << DIM_WIDTH) // p.cols + 2))
         row_bits, col_bits = p.rows.bit_length() - 1, p.cols.bit_length() - 1
         m.d.comb += [k_words.eq((command.k + p.rows - 1) >> row_bits),
                      n_tiles.eq((command.n + p.cols - 1) >> col_bits)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim_models.params.tile import ComputeEngineParams
+from sim_models.params.tile import DIM_WIDTH, ComputeEngineParams
 
 __all__ = ["MODES", "Command", "GemmError", "Program", "activation_block", "psum_block", "result_matrix",
            "weight_block"]
@@ -187,7 +187,7 @@ def _check(p: ComputeEngineParams, x: np.ndarray, w: np.ndarray, psum: np.ndarra
 
 
 def _parts(p: ComputeEngineParams, m: int, k: int, n: int) -> Iterator[_Part]:
-    """Cut so that each part's blocks fit half the memories; K innermost, since partial sums stay put.
+    """Cut so that each part's blocks fit half the memories, its sizes a command; K innermost: partial sums stay put.
 
     Parts of K, and of N, are even, so that the loading of one is hidden by the work on another.
     """
@@ -196,7 +196,8 @@ def _parts(p: ComputeEngineParams, m: int, k: int, n: int) -> Iterator[_Part]:
     m_step = min(m, p.activation_depth // words, p.psum_depth)
     if m_step < m and m_step >= p.rows:
         m_step -= m_step % p.rows                       # whole systolic passes
-    n_step = min(n, _even(-(-n // p.cols), min(p.weight_depth // words, p.psum_depth // m_step)) * p.cols)
+    tiles = min(p.weight_depth // words, p.psum_depth // m_step, ((1 << DIM_WIDTH) - 1) // p.cols)
+    n_step = min(n, _even(-(-n // p.cols), tiles) * p.cols)
     for n0, m0, k0 in itertools.product(range(0, n, n_step), range(0, m, m_step), range(0, k, k_step)):
         yield _Part(slice(m0, min(m0 + m_step, m)), slice(k0, min(k0 + k_step, k)), slice(n0, min(n0 + n_step, n)))
 

@@ -4,8 +4,11 @@ import dataclasses
 
 from sim_models.params.base import ParamError, Params, param
 
-__all__ = ["ComputeEngineParams", "FillControlParams", "PEArrayParams", "PEParams", "accumulator_width",
+__all__ = ["DIM_WIDTH", "ComputeEngineParams", "FillControlParams", "PEArrayParams", "PEParams", "accumulator_width",
            "largest_k"]
+
+#: bits of M, K and N in a command
+DIM_WIDTH = 16
 
 
 def largest_k(operand_width: int, acc_width: int) -> int:
@@ -98,7 +101,7 @@ class ComputeEngineParams(PEArrayParams):
     def k_max(self) -> int:
         """Largest K of one command: what the operand memories hold and a sum provably cannot overflow with."""
         held = min(self.activation_depth, self.weight_depth) * self.rows
-        return min(held, largest_k(self.operand_width, self.acc_width))
+        return min(held, largest_k(self.operand_width, self.acc_width), (1 << DIM_WIDTH) - 1)
 
     @property
     def k_total_max(self) -> int:
