@@ -1,7 +1,7 @@
 """From a Unit to Verilog: one module per unique component and parameters.
 
 Each :class:`~rtl.unit.Unit` is elaborated once and written as one module; whatever it holds that is not a
-Unit (FIFOs, memories, helper components) becomes part of that module. A module's text depends on its own
+Unit (Amaranth's memories, helper components) becomes part of that module. A module's text depends on its own
 hardware and on the ports of its children alone, so the same module is the same text under every top.
 
 The emitter does not look into instances: ``ResetInserter`` and ``EnableInserter`` around a Unit would not
