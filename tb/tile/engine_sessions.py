@@ -6,6 +6,8 @@ that the partial-sum stream leaves alone.
 """
 
 import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -83,12 +85,30 @@ class SessionMaker:
     def make(self, commands: int) -> Session:
         """A session of so many random commands, and a few more that empty the engine."""
         gen = self.gen
-        self._session, self._model = Session(), ComputeEngine(self.p)
+        self._begin(faults=True)
+        self._keepers = [bool(gen.integers(2)) for _ in range(2)]     # halves of partial sums that keep results
+        self._often = {flag: gen.choice([0.2, 0.6, 0.9]) for flag in ("accumulate", "keep", "release")}
+        while len(self._session.commands) < commands:
+            kind = gen.random()
+            if kind < 0.1:
+                self._take_over()
+            else:
+                self._issue(self._wrong() if kind < 0.25 else self._right())
+        return self._end()
+
+    def script(self, commands: Sequence[Mapping[str, Any]]) -> Session:
+        """A session of these commands, given by their fields, with good blocks."""
+        self._begin(faults=False)
+        for fields in commands:
+            self._issue(self._command(**{"activation_half": 0, "weight_half": 0, "psum_half": 0, **fields}))
+        return self._end()
+
+    def _begin(self, *, faults: bool) -> None:
+        self._session, self._model, self._faults = Session(), ComputeEngine(self.p), faults
         self._blocks: dict[tuple[str, int], tuple[int, int]] = {}     # sizes that a block was made for
         self._kept: set[int] = set()                                  # halves with results of a command
-        self._keepers = [bool(gen.integers(2)) for _ in range(2)]     # halves of partial sums that keep results
-        for _ in range(commands):
-            self._issue(self._wrong() if gen.random() < 0.15 else self._right())
+
+    def _end(self) -> Session:
         self._empty()
         self._session.outputs = self._model.outputs
         return self._session
@@ -134,7 +154,7 @@ class SessionMaker:
 
     def _right(self) -> Command:
         """A command whose shape and mode are good; its blocks need not be."""
-        p, gen = self.p, self.gen
+        gen = self.gen
         a, w, s = (int(h) for h in gen.integers(0, 2, 3))
         m, k, n = self._sizes()
         if self._occupied("activation", a) and gen.random() < 0.8:
@@ -143,17 +163,38 @@ class SessionMaker:
             n, k, m = self._fit(self._blocks["weight", w][1], self._blocks["weight", w][0], m, transposed=True)
         elif self._occupied("psum", s) and gen.random() < 0.8:
             m, k, n = self._with_psum(*self._blocks["psum", s], k)
-        accumulate = self._may_accumulate(s, m, n) and gen.random() < 0.6
-        keep = bool((accumulate or self._keepers[s]) and gen.random() < 0.4)
-        modes = [0] + [1] * p.systolic + [2] * p.vector
-        command = Command(m=m, k=k, n=n, mode=int(gen.choice(modes)), accumulate=accumulate, keep=keep,
-                          activation_half=a, weight_half=w, psum_half=s,
-                          release_activation=bool(gen.random() < 0.6), release_weight=bool(gen.random() < 0.6))
-        self._provide("activation", a, (m, k))
-        self._provide("weight", w, (k, n))
-        if accumulate:
-            self._provide("psum", s, (m, n))
-        return command
+        accumulate = bool(self._may_accumulate(s, m, n) and gen.random() < self._often["accumulate"])
+        keep = bool((accumulate or self._keepers[s]) and gen.random() < self._often["keep"])
+        release = gen.random(2) < self._often["release"]
+        return self._command(m=m, k=k, n=n, accumulate=accumulate, keep=keep, activation_half=a, weight_half=w,
+                             psum_half=s, release_activation=bool(release[0]), release_weight=bool(release[1]))
+
+    def _command(self, **fields: Any) -> Command:
+        """A command in a mode that is built, and the blocks that it lacks."""
+        p = self.p
+        c = Command(**{"mode": int(self.gen.choice([0] + [1] * p.systolic + [2] * p.vector)), **fields})
+        self._provide("activation", c.activation_half, (c.m, c.k))
+        self._provide("weight", c.weight_half, (c.k, c.n))
+        if c.accumulate:
+            self._provide("psum", c.psum_half, (c.m, c.n))
+        return c
+
+    def _take_over(self) -> None:
+        """Results are kept in one half again and again, each time while the command before still uses it."""
+        gen, s = self.gen, int(self.gen.integers(2))
+        if not self._keepers[s]:
+            return
+        for turn in range(int(gen.integers(2, 5))):
+            free = [[half for half in range(2) if not self._occupied(memory, half)] for memory in STREAMS]
+            if not free[0] or not free[1]:
+                return
+            m, k, n = self._sizes()
+            accumulate = turn > 0 and self._occupied("psum", s) and gen.random() < 0.5
+            if accumulate:
+                m, k, n = self._with_psum(*self._blocks["psum", s], k)
+            keep = not accumulate or bool(gen.integers(2))
+            self._issue(self._command(m=m, k=k, n=n, accumulate=accumulate, keep=keep, psum_half=s,
+                                      activation_half=int(gen.choice(free[0])), weight_half=int(gen.choice(free[1]))))
 
     def _may_accumulate(self, half: int, m: int, n: int) -> bool:
         """Whether there are, or can be, partial sums; lanes beyond N of results that were kept are undefined."""
@@ -194,7 +235,7 @@ class SessionMaker:
         words = make(p, values, low)                    # poison in the padding
         halves: int | np.ndarray = half
         model = words
-        fault = gen.choice(["none", "size", "long", "halves"], p=[0.88, 0.06, 0.03, 0.03])
+        fault = gen.choice(["none", "size", "long", "halves"], p=[0.88, 0.06, 0.03, 0.03]) if self._faults else ""
         if fault == "size":
             words = model = np.resize(words, (int(gen.integers(1, depth + 1)), words.shape[1]))
         elif fault == "long":

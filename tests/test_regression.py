@@ -1,0 +1,35 @@
+"""The regression: every registered block's cocotb bench, in all of its variants, two simulators at a time.
+
+``speculoos sim BLOCK --seed N`` repeats one of them with another seed.
+"""
+
+import importlib
+import inspect
+
+import pytest
+
+from rtl.registry import BLOCKS
+from tb.common.runner import regress, variants
+from tests.designs.run import BUILDS
+
+SEED = 1
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_bench(block: str) -> None:
+    """All variants pass, and each of them ran every test of the bench and compared something."""
+    named = variants(block)
+    params = [BLOCKS[block].params(**values) for values in named.values()]
+    assert len(set(params)) == len(params), "two variants are the same"
+    results = regress([(block, p) for p in params], jobs=2, build_root=BUILDS, seed=SEED)
+    bad = [f"{name}: {f.test} {f.message}\n  {r.repeat}"
+           for name, r in zip(named, results, strict=True) for f in r.failures]
+    assert not bad, "\n".join(bad)
+    # a parametrized test counts once for each of its cases
+    least = len({name for name, value in inspect.getmembers(importlib.import_module(BLOCKS[block].bench))
+                 if type(value).__module__.startswith("cocotb")})
+    for name, result in zip(named, results, strict=True):
+        assert result.ok
+        assert result.comparisons > 0, name
+        assert result.cycles > 0, name
+        assert result.tests >= max(1, least), name
