@@ -17,7 +17,8 @@ __all__ = ["Pipeline", "pipeline_ports", "wire"]
 
 def pipeline_ports(operands: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
     """Members of a pipeline's signature: the shapes of its operands and results, and what moves them."""
-    return {"enable": In(1, init=1), "i_valid": In(1), **{name: In(shape) for name, shape in operands.items()},
+    held: Any = In(1, init=1)                            # pyright: ignore[reportCallIssue]
+    return {"enable": held, "i_valid": In(1), **{name: In(shape) for name, shape in operands.items()},
             "o_valid": Out(1), **{name: Out(shape) for name, shape in results.items()}}
 
 
