@@ -36,6 +36,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 #: the paper's variants, and sizes at which tokens wait, stall or spill
 POOLS: dict[str, Settings] = {
     "alone": Settings(shared=False, eager=False),
+    "alone-3-rows": Settings(shared=False, eager=False, capacity=3),
     "shared": Settings(eager=False),
     "shared-3-rows": Settings(eager=False, capacity=3),
     "shared-1-entry": Settings(eager=False, entries=1),

@@ -51,7 +51,7 @@ class Policy:
         return True
 
     def stops(self, step: Step) -> bool:
-        """Whether the token that has come is the draft's last, until the next verdict."""
+        """Whether the token that has come is the draft's last."""
         return False
 
     def observe(self, dispatched: int, accepted: int) -> None:

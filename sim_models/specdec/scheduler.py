@@ -243,7 +243,7 @@ class Scheduler:
         counters.flushed += len(locked) + matches - of_draft
         r.base += len(emitted)
         r.live -= len(locked) + matches
-        r.verifying = r.stopped = False
+        r.verifying = False
         if r.done or not matches:
             self._break(r)
         self._migrate()
@@ -304,7 +304,7 @@ class Scheduler:
     def _break(self, r: Request) -> None:
         """No token of the draft is left: the next draft begins behind what was emitted."""
         self.counters.flushed += self.pool.flush(r.index) + self.eager[r.lane].flush(r.index)
-        r.live, r.h, r.branch, r.ended = 0, ONE, r.base, False
+        r.live, r.h, r.branch, r.stopped, r.ended = 0, ONE, r.base, False, False
 
     def _migrate(self) -> None:
         """Move eager tokens whose predecessors all passed to the Shared Pool as far as there is room."""

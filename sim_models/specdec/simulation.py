@@ -68,12 +68,14 @@ class Record(NamedTuple):
         Cycle at which the pass ended.
     passed: int
         Number of the pass.
-    request, accepted, token: int
-    matches: bool
-        As in :class:`rules.Verdict`.
+    request: int
     drafts: tuple of Entry
         What was dispatched.
+    accepted: int
+    matches: bool
+        As in :class:`rules.Verdict`.
     emitted: tuple of int
+        The accepted tokens and the one behind them, up to an end token or the length limit.
     """
 
     time: int
@@ -81,7 +83,6 @@ class Record(NamedTuple):
     request: int
     drafts: tuple[Entry, ...]
     accepted: int
-    token: int
     matches: bool
     emitted: tuple[int, ...]
 
@@ -237,7 +238,8 @@ class Simulation:
         verdict = self.judge(place, live[:n], live[n] if len(live) > n else None, p)
         emitted = self.scheduler.verdict(request, *verdict)
         passed = self.scheduler.counters.passes
-        self.log.append(Record(self.now, passed, request, tuple(entries), *verdict, tuple(emitted)))
+        self.log.append(Record(self.now, passed, request, tuple(entries), verdict.accepted, verdict.matches,
+                               tuple(emitted)))
         keep = verdict.matches and not self.scheduler.requests[request].done
         tail = slice(c.known + n + 1, None)
         tokens, q = (c.tokens[tail], c.q[n + 1:]) if keep else ([], [])
