@@ -3,6 +3,8 @@
 All arithmetic is on Python integers, reduced to the registers' widths where the hardware has a register.
 """
 
+import numpy as np
+
 from sim_models.golden.pe_array import wrap
 from sim_models.params.tile import PEParams
 
@@ -38,6 +40,6 @@ class PE:
         from_bank = p.vector and (load_bank or not p.systolic)
         from_above = p.vector and (add_above or not p.systolic)
         total = self.product + (above_sum if from_above else self.sum)
-        self.sum = int(wrap(total, p.acc_width))
+        self.sum = int(wrap(np.asarray(total), p.acc_width))
         self.product = activation * self.weight
         self.weight = bank_weight if from_bank else above_weight
