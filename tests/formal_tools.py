@@ -7,7 +7,7 @@ import tempfile
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Module, Signal, Value
+from amaranth.hdl import ClockDomain, Module, Value
 
 from gen.process import run_process
 from gen.yosys import run_yosys
@@ -58,8 +58,8 @@ def check(specification: Any, inputs: list[Any], *, frames: int | None = None,
         (folder / "spec.il").write_text(rtlil.convert(m, name="top", ports=ports, emit_src=False))
         run_yosys({"top": [
             "read_rtlil spec.il", "hierarchy -top top", "proc -norom", "flatten", "memory_collect",
-            "setparam -set INIT 1'x t:$mem_v2", "memory_map", "chformal -cover -remove", "chformal -lower", "opt -full",
-            "techmap", "opt -fast", "dffunmap", "aigmap", "opt_clean",
+            "setparam -set INIT 1'x t:$mem_v2", "memory_map", "chformal -cover -remove", "chformal -lower",
+            "opt -full", "techmap", "opt -fast", "dffunmap", "aigmap", "opt_clean",
             "write_aiger -I -B -zinit spec.aig"]}, folder, timeout=timeout)
         abc = pathlib.Path(importlib.util.find_spec("pyosys").origin).with_name("yosys-abc")  # type: ignore
         engine = f"pdr -T {timeout:.0f}" if frames is None else f"bmc3 -F {frames} -T {timeout:.0f}"

@@ -17,7 +17,7 @@ from rtl.manager import shared_pool, token_lists
 from rtl.manager.shared_pool import SharedPool
 from rtl.manager.token_lists import TokenLists
 from sim_models.params.manager import SharedPoolParams, TokenListsParams
-from tests.formal_tools import Bounded, Proven, Violated, check
+from tests.formal_tools import Proven, Violated, check
 
 
 class ListsSpecification(Elaboratable):
@@ -100,9 +100,10 @@ class PoolSpecification(Elaboratable):
         with m.Elif(u.verdict.valid):
             m.d.comb += Assume(~u.selecting & (selecting_before == 0))
 
-        # What the owner has, from what goes in and out; a choice is seen a cycle late.
-        length, locked = Signal(p.count_width), Signal(p.count_width)
-        watching, ahead = Signal(), Signal(p.count_width)
+        # What the owner has, from what goes in and out; a choice is seen a cycle late, and what a verdict removes
+        # counts until the verdict is taken, while others come in.
+        length, locked = Signal(p.count_width + 1), Signal(p.count_width)
+        watching, ahead = Signal(), Signal(p.count_width + 1)
         room = Signal()
         m.d.sync += room.eq(~u.selected.valid | u.selected.ready)
         beat = u.selected.payload
@@ -131,7 +132,7 @@ class PoolSpecification(Elaboratable):
     def _match(self, m: Module, length: Any, waiting: Any, owner: Any) -> None:
         """What a look shows is what the owner has, and never more than there is room for."""
         u, p = self.unit, self.p
-        looked, length_then, awake = Signal(), Signal(p.count_width), Signal()
+        looked, length_then, awake = Signal(), Signal(p.count_width + 1), Signal()
         mine = u.verdict.valid & (u.verdict.payload.request == owner)
         with m.If(u.flush.ready):
             m.d.sync += awake.eq(1)

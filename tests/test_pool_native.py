@@ -1,4 +1,4 @@
-"""Long random traffic for the pools: every output of every cycle against the golden models, far faster than a bench."""
+"""Long random traffic for the Shared Pool: every output of every cycle against the model, far faster than a bench."""
 
 from typing import Any
 
