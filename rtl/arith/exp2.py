@@ -56,10 +56,15 @@ class Exp2(Unit):
         p = self.p
         pipe = Pipeline(m, self, p.cuts, p.stages)
 
-        # |x| with a table operand's fraction bits, the rest cut off; 0 if it is too large by its exponent alone
+        # |x| with a table operand's fraction bits, the rest cut off; 0 where the exponent decides the result
         s = pipe.cut(**(self._fixed32(m) if p.format == "float32" else self._fixed16(m)))
 
-        s = pipe.cut(**self._signed(m, s))
+        under = s.under
+        if p.format == "fp16":
+            # -26 and below
+            under |= s.sign & (s.size[EXP2.operand_bits + 1:] > 12)
+        s = pipe.cut(fixed=Mux(s.sign, -s.size, s.size)[:len(s.size) + 1], over=s.over, under=under, nan=s.nan)
+
         looked_up = self._look_up(m, s)
         s = pipe.cut(**looked_up)
 
@@ -82,32 +87,25 @@ class Exp2(Unit):
 
     def _fixed32(self, m: Module) -> dict[str, Any]:
         x = Float32(m, self.x, "parts")
-        # at 2^6 the leading one is on top; 2^7 and above is large
-        large = wire(m, x.exponent > 133, "large")
+        # at 2^6 (exponent 133) the leading one is on top; beyond are 2^7 and what is below -126 = -2^6 * 63/32
+        below = x.sign & (x.exponent == 133) & (x.mantissa[18:] == 31) & (x.mantissa[:18] != 0)
+        large = wire(m, (x.exponent > 133) | below, "large")
         near = wire(m, x.exponent > 133 - 28, "near")
         distance = wire(m, 133 - x.exponent, "distance")
         word = Cat(Const(0, EXP2.operand_bits + 7 - 24), x.significand)
-        return {"size": word >> wire(m, Mux(near & ~large, distance[:5], 31), "amount"), "large": large,
-                "sign": x.sign, "nan": x.is_nan}
+        return {"size": word >> wire(m, Mux(near & ~large, distance[:5], 31), "amount"), "sign": x.sign,
+                "over": large & ~x.sign | x.is_nan, "under": large & x.sign & ~x.is_nan, "nan": x.is_nan}
 
     def _fixed16(self, m: Module) -> dict[str, Any]:
         fraction, exponent, sign = self.x[:10], self.x[10:15], self.x[15]
         low = wire(m, exponent == 0, "low")
-        # at 2^4 (exponent 19) the leading one is on top; 2^5 and above is large, 2^4 enough if x is positive
+        # at 2^4 (exponent 19) the leading one is on top; positive numbers give infinity from there on
         large = wire(m, exponent > Mux(sign, 19, 18), "large")
         word = Cat(Const(0, EXP2.operand_bits + 5 - 11), fraction, ~low)
         distance = wire(m, 19 - (exponent | low), "distance")
-        return {"size": word >> wire(m, Mux(large, 31, distance[:5]), "amount"), "large": large, "sign": sign,
-                "nan": (exponent == 31) & (fraction != 0)}
-
-    def _signed(self, m: Module, s: Any) -> dict[str, Any]:
-        # the largest |x| of which the result is not zero, if x is negative; FP16 rounds what is between -26 and -25
-        whole, fraction = s.size[EXP2.operand_bits:], s.size[:EXP2.operand_bits]
-        small = whole > 25 if self.p.format == "fp16" else (whole > 126) | ((whole == 126) & (fraction != 0))
-        small = wire(m, s.sign & small, "small")
-        fixed = Mux(small, 0, Mux(s.sign, -s.size, s.size))[:len(s.size) + 1]
-        return {"fixed": fixed, "over": (s.large & ~s.sign) | s.nan,
-                "under": (small | (s.large & s.sign)) & ~s.nan, "nan": s.nan}
+        nan = wire(m, (exponent == 31) & (fraction != 0), "nan")
+        return {"size": word >> wire(m, distance[:5] | large.replicate(5), "amount"), "sign": sign,
+                "over": large & ~sign | nan, "under": large & sign & ~nan, "nan": nan}
 
     def _look_up(self, m: Module, s: Any) -> dict[str, Any]:
         table = exp2_table()
