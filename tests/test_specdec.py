@@ -333,6 +333,18 @@ def test_the_likeliest_tokens_go_first() -> None:
     assert {r.request: len(r.drafts) for r in run.log} == {0: 0, 1: 4}
 
 
+def test_an_unlikely_draft_moves_on() -> None:
+    """Three requests share one row beyond their own; two of them are always sure, the third never."""
+    table = np.eye(6)[[1, 0, 3, 2, 4, 4]]
+    table[4] = [0, 0, 0, 0, 0.6, 0.4]
+    run = Simulation(TableModel(table), TableModel(table), [[0], [2], [4]], 20, Fixed(3),
+                     Settings(shared=False, eager=False, capacity=4))
+    run.run()
+    unlikely = [r for r in run.log if r.request == 2]
+    assert not any(r.drafts for r in unlikely[:10])
+    assert all(r.matches for r in unlikely[:10])
+
+
 # Wrong arguments
 
 

@@ -199,10 +199,29 @@ def test_a_request_step_by_step() -> None:
     assert waiting is not None
     assert waiting.token == 12
     assert s.verdict(0, 1, 12, True) == [11, 12]
-    # nothing is left of the draft, but it was right: its H goes on
+    # nothing is left of the draft, and nothing is in doubt
     r = s.requests[0]
-    assert (r.base, r.live, r.branch) == (5, 0, 3)
+    assert (r.base, r.live, r.branch, r.h, r.stopped) == (5, 0, 3, ONE, False)
+    assert s.begin_drafts(0) == [Job(0, 3)]
     s.check()
+
+
+def test_h_goes_on_where_a_part_is_accepted() -> None:
+    s = Scheduler(Settings(shared=False, eager=False, capacity=2), Cumulative(0.2), [(1, 20)])
+    while jobs := s.begin_drafts(0):
+        s.drafted(jobs[0], 5, ONE // 2)
+    assert [e.h / ONE for e in s.pool.entries] == [0.5, 0.25, 0.125]
+    dispatched = s.dispatch()
+    assert dispatched is not None
+    assert [e.h / ONE for e in dispatched[0]] == [0.5]
+    assert s.verdict(0, 1, 5, True) == [5, 5]
+    assert [e.h / ONE for e in s.pool.entries] == [0.125]
+    # the token that took H below tau is still there, so the request rests
+    assert s.begin_drafts(0) == []
+    assert s.dispatch() == {0: s.pool.entries}
+    assert s.verdict(0, 1, 7, False) == [5, 7]
+    assert (s.requests[0].h, s.requests[0].branch) == (ONE, 5)
+    assert s.begin_drafts(0) == [Job(0, 5)]
 
 
 @pytest.mark.parametrize("matches", [True, False])

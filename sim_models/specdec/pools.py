@@ -101,7 +101,7 @@ class SharedPool(EagerPool):
         """Put a request's first ``count`` tokens under verification."""
         chosen = self.match(request)[:count]
         self.entries = [e._replace(locked=True) if e in chosen else e for e in self.entries]
-        return chosen
+        return self.match(request)[:count]
 
     def unlock(self, request: int) -> list[Entry]:
         """Remove a request's locked tokens."""

@@ -14,7 +14,9 @@ A verification pass has ``capacity`` rows. A request's first row, its last known
 the row of a draft token yields one if the token and all before it pass, which is what its H estimates. Hence first
 a row for every request (so d = 0 is legal), in ring order when there are more requests than rows, and the other
 rows to the pending tokens of highest H. The bonus distribution of a request tests its first waiting token, so no
-row is without use.
+row is without use, and a draft that gets no row for its unlikely tokens still moves on by one token a pass.
+
+H is 1.0 where a request has no live token; along a draft it only falls, also where the beginning was accepted.
 
 Liveness: of any ceil(live requests / capacity) passes in a row, each live request is in at least one (without the
 Shared Pool: passes of its micro-batch). Every pass yields at least one token for each of its requests.
@@ -68,7 +70,7 @@ class Request:
     stop: int
         Position at which the request is full.
     branch: int
-        Position at which the present draft began; h is the product of probabilities since then.
+        Position at which the present draft began; h is the product of probabilities along it.
     live: int
         Draft tokens in the pools.
     verifying, stopped, ended, drafting, done: bool
@@ -246,6 +248,8 @@ class Scheduler:
         r.verifying = False
         if r.done or not matches:
             self._break(r)
+        elif not r.live:
+            r.h, r.stopped = ONE, False
         self._migrate()
         return emitted
 
@@ -333,7 +337,7 @@ class Scheduler:
             assert r.verifying or not any(e.locked for e in tokens), (r, tokens)
             assert not (r.done and (tokens or r.verifying)), (r, tokens)
             assert r.branch <= r.base <= r.stop, r
-            assert not tokens or tokens[-1].h == r.h, (r, tokens)
+            assert r.h == (tokens[-1].h if tokens else ONE), (r, tokens)
         assert min(p.free for p in (self.pool, *self.eager)) >= 0
         assert sum(r.live for r in self.requests) == sum(len(p.entries) for p in (self.pool, *self.eager))
 
