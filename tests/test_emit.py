@@ -12,7 +12,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out, Signature
 
 from gen import emit as emit_module
-from gen.emit import Port, emit
+from gen.emit import Port, emit, to_rtlil
 from gen.errors import EmitError
 from rtl.registry import BLOCKS
 from tests.emit_units import (
@@ -113,6 +113,13 @@ def test_names_of_registers_and_nets_are_kept():
     for expected in ("reg [7:0] twin = 8'h00;", "reg [7:0] twin_1 = 8'h00;", "queue_produce <= ",
                      "mac mac_0_1 (", ".a_next(", "seen["):
         assert expected in text
+
+
+@pytest.mark.parametrize("name", [b.name for b in BLOCKS.values() if b.folder in ("tile", "memory")])
+def test_every_signal_has_a_name(name):
+    """Amaranth finds the name in a plain assignment only, not in one of a tuple of signals."""
+    text = to_rtlil(BLOCKS[name].unit(BLOCKS[name].params()), name)
+    assert not re.findall(r"wire .*\\\$signal\S*", text)
 
 
 def test_registers_with_reserved_names_are_renamed():

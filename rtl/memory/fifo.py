@@ -40,7 +40,8 @@ class Fifo(Unit):
         m = Module()
         depth = self.p.depth
         # One bit more than an address: equal pointers mean empty, pointers a depth apart mean full.
-        produce, consume = Signal(range(2 * depth)), Signal(range(2 * depth))
+        produce = Signal(range(2 * depth))
+        consume = Signal(range(2 * depth))
         m.submodules.words = words = Memory(shape=self.p.width, depth=depth, init=[])
         write, read = words.write_port(), words.read_port(domain="comb")
 

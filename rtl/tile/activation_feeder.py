@@ -69,8 +69,10 @@ class ActivationFeeder(Unit):
         ]
 
         # The word read for last cycle's step, without what lies beyond K or M (memory there is undefined).
-        loaded, systolic = Signal(), Signal()
-        row, mask = Signal.like(self.step.row), Signal.like(self.step.mask)
+        loaded = Signal()
+        systolic = Signal()
+        row = Signal.like(self.step.row)
+        mask = Signal.like(self.step.mask)
         m.d.sync += [loaded.eq(self.step.valid), systolic.eq(self.step.systolic), row.eq(self.step.row),
                      mask.eq(self.step.mask)]
         word = data.View(self.activation.shape(), ram.read_data)

@@ -152,7 +152,9 @@ class ComputeEngine(Unit):
         """Who owns which half, how many commands are on their way, and their responses."""
         p = self.p
         job, done = decoder.o_job.payload, results.i_job.payload
-        taken, now, in_flight = Signal(), Signal(32), Signal(range(IN_FLIGHT + 1))
+        taken = Signal()
+        now = Signal(32)
+        in_flight = Signal(range(IN_FLIGHT + 1))
         # A command that keeps its results counts until the last column group has stored them.
         keeping = Signal(range(IN_FLIGHT + p.groups + 1))
         m.d.comb += taken.eq(sequencer.i_job.valid & sequencer.i_job.ready)
@@ -212,7 +214,8 @@ class ComputeEngine(Unit):
 
         # Responses: room for one is reserved when a command is taken, so the array never has to wait.
         m.submodules.responses = responses = Fifo(FifoParams(width=gemm_response.size, depth=IN_FLIGHT))
-        response, answered = Signal(gemm_response), Signal()
+        response = Signal(gemm_response)
+        answered = Signal()
         m.d.comb += [
             response.status.eq(Mux(decoder.refused, decoder.status, EngineStatus.OK)),
             response.cycles.eq(Mux(decoder.refused, 0, results.cycles)),

@@ -82,15 +82,18 @@ class FillControl(Unit):
         m = Module()
         depth = self.p.depth
         count = Signal(range(depth + 1))         # depth: no room left
-        active, first_half, malformed = Signal(), Signal(), Signal()
+        active = Signal()
+        first_half = Signal()
+        malformed = Signal()
 
-        half, full = Signal(), Signal(2)
+        block_half = Signal()
+        full = Signal(2)
         m.d.comb += [
             self.available.eq(full & ~self.claimed),
-            half.eq(Mux(active, first_half, self.half)),
-            self.ready.eq(~(full | self.claimed).bit_select(half, 1) & ~self.blocked),
+            block_half.eq(Mux(active, first_half, self.half)),
+            self.ready.eq(~(full | self.claimed).bit_select(block_half, 1) & ~self.blocked),
             self.write_en.eq(self.valid & self.ready & (count != depth)),
-            self.write_addr.eq(Cat(count[:-1], half)),
+            self.write_addr.eq(Cat(count[:-1], block_half)),
             self.filling.eq(Cat(active & ~first_half, active & first_half)),
         ]
 
@@ -103,12 +106,12 @@ class FillControl(Unit):
             with m.If(self.store[h]):
                 m.d.sync += [full[h].eq(1), self.claimed[h].eq(0), self.size[h].eq(self.store_size)]
         with m.If(self.valid & self.ready):
-            m.d.sync += [active.eq(1), first_half.eq(half), malformed.eq(malformed | wrong)]
+            m.d.sync += [active.eq(1), first_half.eq(block_half), malformed.eq(malformed | wrong)]
             with m.If(count != depth):
                 m.d.sync += count.eq(count + 1)
             with m.If(self.last):
                 m.d.sync += [active.eq(0), malformed.eq(0), count.eq(0)]
                 for h in range(2):
-                    with m.If(half == h):
+                    with m.If(block_half == h):
                         m.d.sync += [full[h].eq(1), self.size[h].eq(Mux(malformed | wrong, 0, count + 1))]
         return m

@@ -160,7 +160,8 @@ class GemmDecoder(Unit):
     def _faults(self, m: Module, command: Any, k_words: Any, n_tiles: Any) -> tuple[Signal, Signal]:
         """What can be seen before the sizes are known."""
         p = self.p
-        shape_fault, mode_fault = Signal(), Signal()
+        shape_fault = Signal()
+        mode_fault = Signal()
         m.d.comb += shape_fault.eq(
             (command.m == 0) | (command.k == 0) | (command.n == 0) | (command.k > p.k_max)
             | (command.m > min(p.activation_depth, p.psum_depth)) | (n_tiles > min(p.weight_depth, p.psum_depth)))
@@ -182,9 +183,12 @@ class GemmDecoder(Unit):
         limit = max(p.activation_depth, p.weight_depth, p.psum_depth)
         bits = limit.bit_length()
         sizes = {n: Signal(2 * bits, name=f"size_{n}") for n in ("activations", "weights", "results")}
-        m_factor, n_factor = Signal(2 * bits), Signal(2 * bits)
-        k_left, n_left = Signal(bits), Signal(bits)
-        start, done = Signal(), Signal()
+        m_factor = Signal(2 * bits)
+        n_factor = Signal(2 * bits)
+        k_left = Signal(bits)
+        n_left = Signal(bits)
+        start = Signal()
+        done = Signal()
         m.d.comb += done.eq((k_left == 0) & (n_left == 0))
         with m.If(start):
             m.d.sync += [size.eq(0) for size in sizes.values()]

@@ -59,13 +59,19 @@ class GemmSequencer(Unit):
         m = Module()
         p = self.p
         job = Signal(gemm_job(p))
-        active, systolic = Signal(), Signal()
+        active = Signal()
+        systolic = Signal()
 
         # Loop counters and where they stand in the operand and result memories.
-        groups, singles = Signal.like(job.groups), Signal.like(job.singles)
-        tile, word, row = Signal.like(job.n_tiles), Signal.like(job.k_words), Signal(range(p.rows))
+        groups = Signal.like(job.groups)
+        singles = Signal.like(job.singles)
+        tile_number = Signal.like(job.n_tiles)
+        word = Signal.like(job.k_words)
+        row = Signal(range(p.rows))
         addr_type = range(p.activation_depth)
-        base, word_addr, row_addr = Signal(addr_type), Signal(addr_type), Signal(addr_type)
+        base = Signal(addr_type)
+        word_addr = Signal(addr_type)
+        row_addr = Signal(addr_type)
         weight_addr = Signal(range(p.weight_depth))
         result_base = Signal(range(p.psum_depth))
 
@@ -74,13 +80,14 @@ class GemmSequencer(Unit):
         m.d.comb += [
             row_end.eq(~systolic | (row == p.rows - 1)),
             word_end.eq(row_end & (word == job.k_words - 1)),
-            tile_end.eq(word_end & (tile == job.n_tiles - 1)),
+            tile_end.eq(word_end & (tile_number == job.n_tiles - 1)),
             pass_end.eq(Mux(systolic, groups == 1, singles == 1)),
             job_end.eq(tile_end & pass_end & (~systolic | (singles == 0))),
         ]
 
         row_bits = p.rows.bit_length() - 1
-        next_base, next_word = Signal(addr_type), Signal(addr_type)
+        next_base = Signal(addr_type)
+        next_word = Signal(addr_type)
         m.d.comb += next_base.eq(base + Mux(systolic, job.k_words << row_bits, job.k_words))
         m.d.comb += next_word.eq(Mux(tile_end, next_base, Mux(word_end, base, word_addr + 1)))
         with m.If(active):
@@ -89,9 +96,9 @@ class GemmSequencer(Unit):
                 m.d.sync += [row.eq(0), word.eq(word + 1), word_addr.eq(next_word), row_addr.eq(next_word),
                              weight_addr.eq(weight_addr + 1)]
             with m.If(word_end):
-                m.d.sync += [word.eq(0), tile.eq(tile + 1)]
+                m.d.sync += [word.eq(0), tile_number.eq(tile_number + 1)]
             with m.If(tile_end):
-                m.d.sync += [tile.eq(0), base.eq(next_base), weight_addr.eq(0),
+                m.d.sync += [tile_number.eq(0), base.eq(next_base), weight_addr.eq(0),
                              result_base.eq(result_base + Mux(systolic, job.n_tiles << row_bits, job.n_tiles))]
                 with m.If(systolic):
                     m.d.sync += [groups.eq(groups - 1), systolic.eq(groups != 1)]
@@ -107,7 +114,7 @@ class GemmSequencer(Unit):
         with m.If(self.i_job.valid & self.i_job.ready):
             m.d.sync += [
                 job.eq(new), active.eq(1), systolic.eq(new.groups != 0), groups.eq(new.groups),
-                singles.eq(new.singles), tile.eq(0), word.eq(0), row.eq(0), base.eq(0), word_addr.eq(0),
+                singles.eq(new.singles), tile_number.eq(0), word.eq(0), row.eq(0), base.eq(0), word_addr.eq(0),
                 row_addr.eq(0), weight_addr.eq(0), result_base.eq(0),
             ]
 
@@ -122,7 +129,7 @@ class GemmSequencer(Unit):
             self.step.weight_en.eq(active & (~systolic | (row == 0))),
             self.step.weight_addr.eq(Cat(weight_addr, job.weight_half)),
             self.tile_valid.eq(active & word_end),
-            self.tile.base.eq(result_base + tile), self.tile.systolic.eq(systolic), self.tile.rows.eq(rows),
+            self.tile.base.eq(result_base + tile_number), self.tile.systolic.eq(systolic), self.tile.rows.eq(rows),
             self.tile.end.eq(job_end),
         ]
         return m

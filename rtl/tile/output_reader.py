@@ -64,22 +64,29 @@ class OutputReader(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         p = self.p
-        busy, full = Signal(2), Signal(2)
+        busy = Signal(2)
+        full = Signal(2)
         shapes = [Signal(output_block(p), name=f"shape_{h}") for h in range(2)]
         m.d.comb += self.room.eq(~busy.bit_select(self.half, 1))
 
         # Drain: the word read last waits in the memory's output register.
-        half, shape = Signal(), Signal(output_block(p))
-        count, tile = Signal(range(p.psum_depth)), Signal(range(p.psum_depth))
-        keep, last = Signal(p.cols), Signal()
+        drain_half = Signal()
+        shape = Signal(output_block(p))
+        count = Signal(range(p.psum_depth))
+        tile = Signal(range(p.psum_depth))
+        keep = Signal(p.cols)
+        last = Signal()
         out = self.o_result
-        advance, tile_last, word_last, drained = Signal(), Signal(), Signal(), Signal(2)
+        advance = Signal()
+        tile_last = Signal()
+        word_last = Signal()
+        drained = Signal(2)
         m.d.comb += [
-            shape.eq(Mux(half, shapes[1], shapes[0])),
+            shape.eq(Mux(drain_half, shapes[1], shapes[0])),
             advance.eq(~out.valid | out.ready),
             tile_last.eq(tile == shape.n_tiles - 1), word_last.eq(count == shape.size - 1),
-            self.read_en.eq(advance & Array(full)[half]), self.read_addr.eq(Cat(count, half)),
-            drained.eq((self.read_en & word_last) << half),
+            self.read_en.eq(advance & Array(full)[drain_half]), self.read_addr.eq(Cat(count, drain_half)),
+            drained.eq((self.read_en & word_last) << drain_half),
             out.payload.data.eq(self.read_data), out.payload.keep.eq(keep), out.payload.last.eq(last),
         ]
         with m.If(advance):
@@ -88,7 +95,7 @@ class OutputReader(Unit):
             m.d.sync += [count.eq(count + 1), tile.eq(Mux(tile_last, 0, tile + 1)),
                          keep.eq(Mux(tile_last, shape.n_tail, -1)), last.eq(word_last)]
             with m.If(word_last):
-                m.d.sync += [count.eq(0), half.eq(~half)]
+                m.d.sync += [count.eq(0), drain_half.eq(~drain_half)]
 
         m.d.sync += [full.eq((full | self.written) & ~drained),
                      busy.eq((busy & ~drained) | (self.reserve << self.half))]

@@ -152,9 +152,12 @@ class PEArray(Unit):
         draining = Signal()             # systolic results are passing
         row = Signal(range(p.rows), init=p.rows - 1)      # rests on the bottom row, vector-lane's result
         keep = Signal()                 # add the second operand (else: the sum alone)
+        tile_fresh = Signal()           # the tile that is drained began with sums of zero
 
         if p.systolic:
-            ended, stepped, tile_fresh, fresh = Signal(), Signal(), Signal(), Signal(init=1)
+            ended = Signal()
+            stepped = Signal()
+            fresh = Signal(init=1)
             m.d.comb += ended.eq(_wave(m, "last_step", systolic_step & self.last, SUM_DELAY + 1)[-1])
             m.d.comb += stepped.eq(_wave(m, "systolic_step", systolic_step, SUM_DELAY + 1)[-1])
             with m.If(ended):
@@ -194,6 +197,7 @@ def _collector_group(array: PEArray, m: Module, group: int, sums: list[list[Sign
     draining, keep = control[0], control[1]
     acc = unsigned(p.acc_width)
     before: Any = None
+    write: Any = None
     if p.systolic:
         # The sums one tile ago: small, read asynchronously, written in the same cycle.
         m.submodules[f"before_{group}"] = memory = Memory(

@@ -104,8 +104,10 @@ class ResultPath(Unit):
 
         # The cycle before a result shows in group 0: where does it go?
         row = Signal(range(p.rows))
-        addr, following = Signal(range(p.psum_depth)), Signal(range(p.psum_depth))
-        counts, finished = Signal(), Signal()
+        addr = Signal(range(p.psum_depth))
+        following = Signal(range(p.psum_depth))
+        counts = Signal()
+        finished = Signal()
         m.d.comb += [
             addr.eq(Mux(row == 0, tile.base, following)),
             counts.eq(self.next_result & (row < tile.rows)),
