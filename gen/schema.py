@@ -35,11 +35,6 @@ class ModelParams(Params):
     vocab_size: int = param(512, "tokens in the vocabulary", low=2, high=262144)
     max_seq_len: int = param(512, "longest sequence in tokens", low=1, high=131072)
 
-    @property
-    def head_dim(self) -> int:
-        """Width of one head."""
-        return self.dim // self.n_heads
-
     def validate(self) -> None:
         if self.dim % (2 * self.n_heads):
             raise ParamError(f"dim must be a multiple of twice n_heads = {self.n_heads} (rotary positions "
