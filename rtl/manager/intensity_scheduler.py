@@ -94,16 +94,15 @@ class IntensityScheduler(Unit):
              self.requests, self.tlm_attention_low, self.tlm_attention_high),
         )
         for n, (place, initial, given, estimate, weight, low, high) in enumerate(operators):
-            # One threshold counts: the one on the other side of which the operator moves. Where it is when the
-            # estimate arrives may change with the one before, so both are compared.
-            fresh = Signal(name=f"fresh_{n}")
-            above = Signal(2, name=f"above_{n}")
-            m.d.sync += [fresh.eq(given), above.eq(Cat(estimate >= low * weight, estimate >= high * weight))]
+            fresh, reached = Signal(name=f"fresh_{n}"), Signal(name=f"reached_{n}")
             new = Signal(Place, name=f"new_{n}")
             m.d.comb += new.eq(place)
             with m.If(~self.dynamic):
                 m.d.comb += new.eq(initial)
             with m.Elif(fresh):
-                m.d.comb += new.eq(Mux(place == Place.TILES, above[0], above[1]))
-            m.d.sync += [place.eq(new), self.moved[n].eq(self.dynamic & (new != place))]
+                m.d.comb += new.eq(reached)
+            # the threshold on the other side of which the operator moves, from where the last estimate put it
+            threshold = Mux(new == Place.TILES, low, high)
+            m.d.sync += [fresh.eq(given), reached.eq(estimate >= threshold * weight), place.eq(new),
+                         self.moved[n].eq(self.dynamic & (new != place))]
         return m
