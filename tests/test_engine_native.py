@@ -45,10 +45,9 @@ def _pace(sim: NativeSim, gen: np.random.Generator) -> None:
 
 def _programs(p: ComputeEngineParams, gen: np.random.Generator, count: int,
               largest: int) -> list[tuple[Program, np.ndarray]]:
-    """Random programs with their results by numpy; all of them with partial sums, or none."""
+    """Random programs with their results by numpy, some with partial sums."""
     low = -(1 << (p.operand_width - 1))
     most = 1 << (p.psum_width - 2)
-    has_psum = gen.random() < 0.3
     modes = ["auto", *["systolic"] * p.systolic, *["vector"] * p.vector]
     made = []
     for _ in range(count):
@@ -58,7 +57,7 @@ def _programs(p: ComputeEngineParams, gen: np.random.Generator, count: int,
             x, w = gen.choice([low, -low - 1], (m, k)), gen.choice([low, -low - 1], (k, n))
         else:
             x, w = gen.integers(low, -low, (m, k)), gen.integers(low, -low, (k, n))
-        psum = gen.integers(-most, most, (m, n)) if has_psum else None
+        psum = gen.integers(-most, most, (m, n)) if gen.random() < 0.3 else None
         want = x @ w if psum is None else x @ w + psum
         half = 1 << (p.psum_width - 1)
         want = (want + half) % (2 * half) - half

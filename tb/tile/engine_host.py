@@ -125,13 +125,24 @@ class EngineHost:
         self.sim.reset()
 
     def run(self, programs: Sequence[Program], max_cycles: int | None = None) -> list[Outcome]:
-        """Queue all programs at once, run them, and take their results apart.
+        """Run programs, as many at once as can be queued, and take their results apart.
+
+        A block of partial sums may come long before its command; results that another program keeps would replace
+        it. So programs with partial sums are not queued together with programs that begin by keeping results.
 
         Raises
         ------
         NativeTimeout
             The engine did not finish.
         """
+        groups: list[list[Program]] = []
+        for program in programs:
+            if not groups or not _together([*groups[-1], program]):
+                groups.append([])
+            groups[-1].append(program)
+        return [outcome for group in groups for outcome in self._run(group, max_cycles)]
+
+    def _run(self, programs: Sequence[Program], max_cycles: int | None) -> list[Outcome]:
         sim, start = self.sim, self.sim.cycle
         for program in programs:
             for stream, beats in self.codecs.queues(program).items():
@@ -150,6 +161,12 @@ class EngineHost:
         words = self.codecs.results(payloads, _lanes(program))
         return Outcome(program.assemble(words), self.codecs.responses(responses), answered,
                        int(stamps[-1]) - start + 1)
+
+
+def _together(programs: Sequence[Program]) -> bool:
+    """Whether all blocks of the programs can be queued at once."""
+    keeping = any(c.keep and not c.accumulate for q in programs for c in q.commands)
+    return not (keeping and any(q.psums for q in programs))
 
 
 def _lanes(program: Program) -> list[int]:
