@@ -6,10 +6,13 @@ runs, so help costs a tenth of a second.
 
 import argparse
 import importlib
+import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from types import FrameType
 from typing import NoReturn
 
 from gen.errors import UserError
@@ -28,8 +31,16 @@ COMMANDS = {
     "synth": "synthesise a design and count its resources",
     "doctor": "check that everything needed is installed",
 }
-#: exit code of a shell for a process ended by Ctrl-C, and by a closed pipe
-INTERRUPTED, BROKEN_PIPE = 130, 141
+#: exit code of a shell for a process ended by a closed pipe
+BROKEN_PIPE = 141
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal that asks the process to end, so that everything cleans up after itself as for Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,8 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0: the work is done. 1: the work failed, or a tool is missing. 2: the input is wrong.
-    130: interrupted.
+    130: interrupted; 143 and 129: told to end, and left by the terminal.
     """
+    _end_on_signals()
+    if isinstance(sys.stdout, io.TextIOWrapper):    # a name that the terminal cannot show is no reason to stop
+        sys.stdout.reconfigure(errors="backslashreplace")
     # A design that is given up half-way, because of an error or an interrupt, is nothing to warn of.
     warnings.filterwarnings("ignore", message=".* created but never used")
     try:
@@ -63,9 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as e:
         print(f"speculoos: error: {e}", file=sys.stderr)
         return e.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as e:
         print("speculoos: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return 128 + (e.number if isinstance(e, Stopped) else signal.SIGINT)
     except BrokenPipeError:
         # Whoever read our output has gone; without this the interpreter complains again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,6 +87,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as e:
         print(f"speculoos: error: {e.filename or 'the system'}: {e.strerror or e}", file=sys.stderr)
         return 1
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end us as Ctrl-C does, unless whoever started us has them ignored (nohup)."""
+    def stop(number: int, _: FrameType | None) -> NoReturn:
+        raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, stop)
 
 
 def _run(arguments: list[str]) -> int:

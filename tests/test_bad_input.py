@@ -170,6 +170,8 @@ COMMAND_LINE = [
          "--set dual_mode=False: dual_mode must be true or false, not 'False'"),
     Case("--set more TOML", "check pe_array",
          "--set rows=4\ncols=4: rows must be an integer, not '4\\ncols=4'", last=("--set", "rows=4\ncols=4")),
+    Case("test without a name", "sim pe", "the bench of pe has no test '', only random_inputs, modes_in_runs, "
+                                          "wraps_like_the_model", last=("--test", "")),
     Case("--set zero", "sim pe_array --set cols=0", "--set cols=0: cols must be from 1 to 64, not 0"),
     Case("--set negative", "verilog pe_array -o out --set rows=-1",
          "--set rows=-1: rows must be from 2 to 64, not -1"),
@@ -202,6 +204,9 @@ COMMAND_LINE = [
          "d holds mine.v, which Speculoos did not write: move it, or choose another folder",
          prepare=lambda folder, _: _write(folder / "d", "mine.v", "manifest.json")),
     Case("verilog onto a file", "verilog pe -o f", "f is a file: a folder was wanted", {"f": ""}),
+    Case("verilog onto a link that leads to itself", "verilog pe -o loop",
+         "loop is a symbolic link that leads to itself: a folder was wanted",
+         prepare=lambda folder, _: (folder / "loop").symlink_to("loop")),
     Case("verilog below a file", "verilog pe -o f/out", "cannot write f/out: File exists", {"f": ""}, code=1),
     Case("verilog into the current folder", "verilog pe -o .",
          ". is the current folder, which cannot be replaced: name a folder below it"),

@@ -242,6 +242,12 @@ FIELDS: dict[str, tuple[bytes, str]] = {
                         "k must be an array of scalars or strings, not of value type 9"),
     "endless array": (header(keys=1, body=text(b"k") + struct.pack("<IIQ", 9, 6, 1 << 62)),
                       "k needs 18446744073709551616 bytes at 49, the file has 49"),
+    "key that writes to the terminal": (header(keys=1, body=text(b"\x1b[2J\n") + struct.pack("<I", 13)),
+                                        r"'\x1b[2J\n' must have a value type from 0 to 12, not 13"),
+    "key of a thousand letters": (header(keys=1, body=text(b"k" * 1000) + struct.pack("<I", 13)),
+                                  f"{'k' * 80}... must have a value type from 0 to 12, not 13"),
+    "name that writes to the terminal": (header(tensors=1, body=tensor(b"\x1b[2J\n", dims=())),
+                                         r"tensor '\x1b[2J\n' must have from 1 to 4 dimensions, not 0"),
     "key twice": (header(keys=2, body=2 * (text(b"k") + struct.pack("<IB", 0, 1))),
                   "the key k is there twice"),
     "alignment": (header(keys=1, body=text(b"general.alignment") + struct.pack("<II", 4, 12)),
@@ -275,6 +281,17 @@ def test_wrong_field(tmp_path: Path, case: str) -> None:
     path = tmp_path / "a.gguf"
     path.write_bytes(raw)
     assert refusal(lambda: read_gguf(path)) == f"{path}: {message}"
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_scale_is_refused_without_a_warning(tmp_path: Path) -> None:
+    """Infinity times a quant of 0 is NaN, which numpy would talk about on the terminal."""
+    path = write(tmp_path / "a.gguf", random_checkpoint(SHARED, 2), KINDS.Q8_0)
+    file = read_gguf(path)
+    raw = path.read_bytes()
+    at = len(raw) - len(file._data) + file._tensors["token_embd.weight"].offset
+    path.write_bytes(raw[:at] + struct.pack("<e34b", np.inf, *[0] * 34)[:34] + raw[at + 34:])
+    assert refusal(lambda: load_gguf(path)) == f"{path}: weights tok_emb must be finite, not nan at [0, 0]"
 
 
 def test_every_truncation_is_refused(tmp_path: Path) -> None:

@@ -254,3 +254,5 @@ def test_waiting_for_ever_is_an_error_of_the_model() -> None:
         engine.fill("activation", 0, np.zeros((1, 8)))
     with pytest.raises(ValueError, match="the command needs half 0 of the weight memory, which is empty"):
         engine.command(Command(m=1, k=1, n=1))
+    with pytest.raises(ValueError, match="the command needs half 0 of the weight memory, which is empty"):
+        engine.command(Command(m=2, k=1, n=1))      # a wrong block decides nothing before all are there

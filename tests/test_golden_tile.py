@@ -51,7 +51,7 @@ def test_vector_result_is_as_late_as_the_last_row() -> None:
     assert latency(P, systolic=True, row=2) == latency(P, systolic=True) + 2
 
 
-@given(st.integers(-(1 << 60), 1 << 60), st.integers(2, 48))
+@given(st.integers(-(1 << 60), 1 << 60), st.integers(2, 64))
 def test_wrap_is_two_s_complement(value: int, bits: int) -> None:
     wrapped = int(wrap(np.array(value), bits))
     assert -(1 << (bits - 1)) <= wrapped < 1 << (bits - 1)

@@ -1,6 +1,7 @@
 """The runner: what a good run reports, and that no deceiving bench passes."""
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -15,7 +16,7 @@ from rtl.registry import BLOCKS, Block
 from sim_models.params.tile import PEParams
 from tb.common import build as build_module
 from tb.common import runner
-from tb.common.build import BuildError, ToolError, keyed_folder, run_logged, toolchain
+from tb.common.build import BuildError, ToolError, keyed_folder, run_child, run_logged, toolchain
 from tests.designs.run import BUILDS, run_echo
 from tests.designs.units import Echo, EchoParams
 
@@ -292,18 +293,16 @@ def test_block_that_cannot_be_built_does_not_hide_the_others(monkeypatch, tmp_pa
 
 
 def test_interrupted_regression_stops_the_simulators(monkeypatch, tmp_path):
-    children = []
+    children, codes = [], []
 
     def run_bench(block, params, seed, **options):
         if block == "quick":
             while not children:
                 time.sleep(0.01)
             return _result(block, seed)
-        with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
-            children.append(child)
-            runner._children.add(child)
-            child.wait()
-            runner._children.discard(child)
+        children.append(block)
+        with (tmp_path / "log").open("w") as log:
+            codes.append(run_child(["sleep", "60"], cwd=tmp_path, env=os.environ, log=log))
         return _result(block, seed)
 
     def interrupt(done, total, result):
@@ -314,7 +313,35 @@ def test_interrupted_regression_stops_the_simulators(monkeypatch, tmp_path):
         runner.regress([("slow", PEParams()), ("quick", PEParams()), ("slow", PEParams())], jobs=2,
                        build_root=tmp_path, on_result=interrupt)
     assert time.monotonic() - began < 10
-    assert {child.returncode for child in children} == {-signal.SIGKILL}
+    assert set(codes) == {-signal.SIGKILL}
+
+
+def test_program_that_is_stopped_takes_its_children_along(tmp_path):
+    with (tmp_path / "log").open("w") as log, pytest.raises(subprocess.TimeoutExpired):
+        run_child(["sh", "-c", "sleep 61.25 & echo $! > child; wait"], cwd=tmp_path, env=os.environ, log=log,
+                  timeout=1)
+    child = Path("/proc", (tmp_path / "child").read_text().strip())
+    end = time.monotonic() + 10
+    while child.exists() and "Z" not in (child / "stat").read_text() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not child.exists() or "Z" in (child / "stat").read_text()
+
+
+def test_builds_in_a_folder_with_blanks(tmp_path):
+    """GNU make refuses a folder with a blank in its path, so "My Documents" needs care."""
+    root = tmp_path / "a b ü"
+    result = run_echo("test_echo", tmp_path / "c d", build_root=root, test="passes_on")
+    assert result.ok
+    assert [p.name for p in root.glob("*/ok")] == ["ok"]
+
+
+def test_build_with_blanks_that_fails_leaves_nothing(tmp_path):
+    def make(folder):
+        assert " " not in str(folder)
+        raise BuildError("no")
+    with pytest.raises(BuildError):
+        keyed_folder(tmp_path / "a b", "x", {}, make)
+    assert [p.suffix for p in (tmp_path / "a b").iterdir()] == [".lock"]
 
 
 def test_bench_without_variants_is_refused(monkeypatch):

@@ -43,8 +43,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from gen.doctor import require
     config = _config(args)
     require("g++", "make", "perl", "verilator", "cocotb")
-    root = build_dir(args)
     work = _work(args, config)
+    root = build_dir(args)
     from tb.common.build import BuildError
     from tb.common.build import ToolError as RunnerToolError
     try:
@@ -70,7 +70,7 @@ def _config(args: argparse.Namespace) -> "Config | None":
     from gen.config import resolve
     if args.design != "all":
         return resolve(args.design, args.settings)
-    if args.settings or args.test or args.waves:
+    if args.settings or args.test is not None or args.waves:
         raise UserError("--set, --test and --waves need one block, not `all`")
     return None
 
@@ -81,7 +81,7 @@ def _work(args: argparse.Namespace, config: "Config | None") -> "list[tuple[str,
     from rtl.registry import BLOCKS
     if config is None:
         return [pair for name in BLOCKS for pair in _variants(name)]
-    if args.design in BLOCKS and not (args.settings or args.test or args.waves):
+    if args.design in BLOCKS and not (args.settings or args.test is not None or args.waves):
         return _variants(args.design)
     if args.test is not None:
         names = _tests(config.block.bench)

@@ -42,7 +42,10 @@ def replace_folder(out_dir: pathlib.Path, files: FileSet) -> None:
     UserError
         ``out_dir`` is not ours to replace (exit code 2), or cannot be written (exit code 1).
     """
-    target = out_dir.resolve()
+    try:
+        target = out_dir.resolve()
+    except (OSError, RuntimeError):                     # Python 3.13 raises the former
+        raise UserError(f"{out_dir} is a symbolic link that leads to itself: a folder was wanted") from None
     _check_replaceable(target, out_dir)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,12 +55,12 @@ def replace_folder(out_dir: pathlib.Path, files: FileSet) -> None:
                 path = fresh / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(text.encode())
-            if target.exists():
-                target.rename(old)
             try:
+                if target.exists():
+                    target.rename(old)
                 fresh.rename(target)
-            except BaseException:
-                if old.exists():
+            except BaseException:       # an interrupt, too, at whichever of the two
+                if old.exists() and not target.exists():
                     old.rename(target)
                 raise
     except OSError as error:

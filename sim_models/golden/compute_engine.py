@@ -154,14 +154,12 @@ class ComputeEngine:
             return "mode" if single and not self._has_mode(c) else "shape"
         if not self._has_mode(c):
             return "mode"
-        for memory, half, words in (("activation", c.activation_half, c.m * k_words),
-                                    ("weight", c.weight_half, k_words * n_tiles),
-                                    ("psum", c.psum_half, c.m * n_tiles)):
-            if memory == "psum" and not c.accumulate:
-                continue
-            if len(self._need(memory, half)) != words:
-                return memory
-        return "ok"
+        needed = [("activation", c.activation_half, c.m * k_words), ("weight", c.weight_half, k_words * n_tiles),
+                  ("psum", c.psum_half, c.m * n_tiles)][:3 if c.accumulate else 2]
+        # All of them must be there before any is looked at.
+        sizes = [len(self._need(memory, half)) for memory, half, _ in needed]
+        wrong = [memory for (memory, _, words), size in zip(needed, sizes, strict=True) if size != words]
+        return wrong[0] if wrong else "ok"
 
     def _need(self, memory: str, half: int) -> np.ndarray:
         if half not in self._blocks[memory]:

@@ -39,7 +39,9 @@ class Result:
 
 
 def wrap(values: np.ndarray, bits: int) -> np.ndarray:
-    """Signed integers modulo 2^bits."""
+    """Signed integers modulo 2^bits, which is what int64 does by itself for 64 bits."""
+    if bits == 64:
+        return values
     half = 1 << (bits - 1)
     return ((values + half) & ((1 << bits) - 1)) - half
 

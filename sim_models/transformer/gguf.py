@@ -77,6 +77,12 @@ class _Tensor:
         return int(np.prod(self.shape)) // self.format.elements * self.format.size
 
 
+def _shown(value: object) -> str:
+    """Something from a file as a message can show it: one line, and not a long one."""
+    text = value if isinstance(value, str) and value.isprintable() else repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
 class _Reader:
     """Little-endian fields, one after the other."""
 
@@ -141,8 +147,8 @@ class GGUF:
         for _ in range(keys):
             key = reader.string("a key")
             if key in self.metadata:
-                raise CheckpointError(f"the key {key} is there twice")
-            self.metadata[key] = reader.value(reader.scalar("I", key), key)
+                raise CheckpointError(f"the key {_shown(key)} is there twice")
+            self.metadata[key] = reader.value(reader.scalar("I", _shown(key)), _shown(key))
         self._tensors: dict[str, _Tensor] = {}
         for _ in range(tensors):
             self._describe(reader)
@@ -150,7 +156,7 @@ class GGUF:
 
     def _describe(self, reader: _Reader) -> None:
         name = reader.string("a tensor's name")
-        what = f"tensor {name}"
+        what = f"tensor {_shown(name)}"
         if name in self._tensors:
             raise CheckpointError(f"{what} is there twice")
         dims = reader.scalar("I", what)
@@ -175,15 +181,15 @@ class GGUF:
     def _place(self, reader: _Reader) -> None:
         align = self.metadata.get("general.alignment", 32)
         if not isinstance(align, int) or align < 1 or align % 8:
-            raise CheckpointError(f"general.alignment must be a multiple of 8, not {align!r}")
+            raise CheckpointError(f"general.alignment must be a multiple of 8, not {_shown(align)}")
         start = -(-reader.at // align) * align
         self._data = reader.raw[start:]
         for name, tensor in self._tensors.items():
             if tensor.offset % align:
-                raise CheckpointError(f"tensor {name} must have an offset of a multiple of {align}, "
+                raise CheckpointError(f"tensor {_shown(name)} must have an offset of a multiple of {align}, "
                                       f"not {tensor.offset}")
             if tensor.offset + tensor.size > len(self._data):
-                raise CheckpointError(f"tensor {name} ends at byte {start + tensor.offset + tensor.size}, "
+                raise CheckpointError(f"tensor {_shown(name)} ends at byte {start + tensor.offset + tensor.size}, "
                                       f"the file has {len(reader.raw)}")
 
     @property
@@ -197,7 +203,8 @@ class GGUF:
             raise CheckpointError(f"tensor {name} is missing")
         t = self._tensors[name]
         raw = np.frombuffer(self._data, np.uint8, t.size, t.offset).reshape(-1, t.format.size)
-        return t.format.decode(raw).reshape(t.shape)
+        with np.errstate(invalid="ignore"):         # a scale may be infinite: what comes of it is refused later
+            return t.format.decode(raw).reshape(t.shape)
 
     def checkpoint(self) -> Checkpoint:
         """The model.
@@ -212,7 +219,7 @@ class GGUF:
         known = {n for group in names.values() for n in ([group] if isinstance(group, str) else group)}
         for name in self._tensors:
             if name not in known:
-                raise CheckpointError(f"tensor {name} is not one of a plain llama's")
+                raise CheckpointError(f"tensor {_shown(name)} is not one of a plain llama's")
         arrays = {n: self.tensor(g) if isinstance(g, str) else self._stack(g) for n, g in names.items()}
         return Checkpoint(shape, arrays)
 
@@ -227,7 +234,7 @@ class GGUF:
     def _shape(self) -> ModelShape:
         architecture = self.metadata.get("general.architecture")
         if architecture != "llama":
-            raise CheckpointError(f"general.architecture must be llama, not {architecture}")
+            raise CheckpointError(f"general.architecture must be llama, not {_shown(architecture)}")
         heads = self._number("llama.attention.head_count", int)
         shape = ModelShape(
             dim=self._number("llama.embedding_length", int),
@@ -245,7 +252,7 @@ class GGUF:
                 raise CheckpointError(f"llama.{key} must be {shape.head_dim}, the size of a head, not {got}")
         scaling = self.metadata.get("llama.rope.scaling.type", "none")
         if scaling != "none":
-            raise CheckpointError(f"llama.rope.scaling.type must be none, not {scaling}")
+            raise CheckpointError(f"llama.rope.scaling.type must be none, not {_shown(scaling)}")
         return shape
 
     def _number(self, key: str, kind: type, default: Any = None) -> Any:
@@ -254,7 +261,7 @@ class GGUF:
             raise CheckpointError(f"the key {key} is missing")
         if type(value) is not kind:
             what = "an integer" if kind is int else "a float"
-            raise CheckpointError(f"{key} must be {what}, not {value!r}")
+            raise CheckpointError(f"{key} must be {what}, not {_shown(repr(value))}")
         return value
 
     def tokenizer(self) -> Tokenizer:
@@ -267,11 +274,11 @@ class GGUF:
         """
         kind = self.metadata.get("tokenizer.ggml.model")
         if kind != "llama":
-            raise CheckpointError(f"tokenizer.ggml.model must be llama, not {kind}")
+            raise CheckpointError(f"tokenizer.ggml.model must be llama, not {_shown(kind)}")
         for name, token in (("bos", BOS), ("eos", EOS)):
             got = self.metadata.get(f"tokenizer.ggml.{name}_token_id", token)
             if got != token:
-                raise CheckpointError(f"tokenizer.ggml.{name}_token_id must be {token}, not {got}")
+                raise CheckpointError(f"tokenizer.ggml.{name}_token_id must be {token}, not {_shown(got)}")
         pieces = [t.replace("▁", " ").encode() for t in self._list("tokenizer.ggml.tokens", str)]
         return Tokenizer(pieces, np.array(self._list("tokenizer.ggml.scores", float), np.float32))
 

@@ -4,6 +4,7 @@ A build folder is named by a hash of everything that decides its contents: the V
 control file, shim and the version of every tool. Equal key: reused. Anything changed: another folder.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -12,17 +13,23 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
-__all__ = ["BuildError", "ToolError", "Toolchain", "keyed_folder", "run_logged", "tool_versions", "toolchain"]
+__all__ = ["BuildError", "ToolError", "Toolchain", "keyed_folder", "run_child", "run_logged", "stop_children",
+           "tool_versions", "toolchain"]
 
 #: variables of the caller's shell that would silently change a build or a simulation
 _FOREIGN = ("COCOTB", "GPI_", "PYGPI_", "VERILATOR_", "MAKEFLAGS", "MFLAGS", "CFLAGS", "CXXFLAGS", "CPPFLAGS",
             "LDFLAGS", "WAVES", "GUI", "RANDOM_SEED", "TOPLEVEL", "PYTHONWARNINGS", "OBJCACHE")
 
 _NEEDED = {"g++": "g++", "make": "make", "perl": "perl"}
+#: compilers and simulators at work, in whichever thread
+_children: set["subprocess.Popen[bytes]"] = set()
 
 
 class ToolError(RuntimeError):
@@ -116,14 +123,69 @@ def keyed_folder(root: Path, name: str, parts: Mapping[str, object],
         if marker.is_file() and marker.read_text() == key:
             return folder, True
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
         try:
-            make(folder)
+            _make_there(folder, make)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         marker.write_text(key)
     return folder, False
+
+
+def _make_there(folder: Path, make: Callable[[Path], None]) -> None:
+    """Make ``folder``; GNU make works in no folder with a blank in its path, so elsewhere if it has one."""
+    if not any(c.isspace() for c in str(folder)):
+        folder.mkdir()
+        make(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="speculoos-") as work:
+        make(Path(work))
+        shutil.copytree(work, folder)
+
+
+def run_child(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: IO[str],
+              timeout: float | None = None) -> int:
+    """Run a program to its end; it is gone with all that it started however this ends.
+
+    Parameters
+    ----------
+    log:
+        Takes its output.
+    timeout:
+        Seconds.
+
+    Returns
+    -------
+    int
+        The exit code, negative for a signal.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        It was stopped.
+    """
+    child = subprocess.Popen(command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=log,
+                             stderr=subprocess.STDOUT, start_new_session=True)
+    _children.add(child)
+    try:
+        return child.wait(timeout)
+    finally:
+        _stop(child)
+        _children.discard(child)
+
+
+def stop_children() -> None:
+    """End every program that :func:`run_child` runs now, in any thread."""
+    for child in list(_children):
+        _stop(child)
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """End a program and whatever it started, if it is still there."""
+    with contextlib.suppress(ProcessLookupError):
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
 
 
 def run_logged(commands: Sequence[Sequence[str]], folder: Path, env: Mapping[str, str], what: str) -> None:
@@ -137,11 +199,10 @@ def run_logged(commands: Sequence[Sequence[str]], folder: Path, env: Mapping[str
     log = folder / "build.log"
     with log.open("w") as f:
         for command in commands:
-            done = subprocess.run(list(command), cwd=folder, env=dict(env), stdin=subprocess.DEVNULL,
-                                  stdout=f, stderr=subprocess.STDOUT, check=False)
-            if done.returncode != 0:
+            code = run_child(command, cwd=folder, env=env, log=f)
+            if code != 0:
                 f.flush()
                 lines = log.read_text(errors="replace").splitlines()
                 errors = [ln for ln in lines if "rror" in ln][:4] or lines[-4:]
                 raise BuildError(f"{what} could not be built ({Path(command[0]).name} ended with code "
-                                 f"{done.returncode}): " + " | ".join(ln.strip() for ln in errors))
+                                 f"{code}): " + " | ".join(ln.strip() for ln in errors))

@@ -4,7 +4,6 @@ A run is good only if everything a good run has is there: a results file, at lea
 each test, and no failure; silence is a failure.
 """
 
-import contextlib
 import dataclasses
 import importlib
 import json
@@ -27,7 +26,7 @@ from rtl.registry import BLOCKS
 from rtl.unit import Unit
 from sim_models.params.base import Params
 from tb.common import BENCH_VARIABLE, BenchInfo, Port
-from tb.common.build import BuildError, keyed_folder, run_logged, toolchain
+from tb.common.build import BuildError, keyed_folder, run_child, run_logged, stop_children, toolchain
 from tb.common.poison import BUILD_FLAGS, run_flags
 
 __all__ = ["BenchResult", "Build", "Failure", "build", "default_out", "regress", "run_bench", "run_unit",
@@ -40,8 +39,6 @@ _FLAGS = ("-O3", "-Wno-fatal", "--no-timing", "--output-split", "0", "--public-d
           "--timescale", "1ns/1ps", *BUILD_FLAGS)
 
 _emit_lock = threading.Lock()
-#: simulators at work
-_children: set["subprocess.Popen[bytes]"] = set()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,27 +260,13 @@ def _simulate(made: Build, module: str, info: BenchInfo, seed: int, test: str | 
     if wave is not None:
         command += ["--trace", "--trace-file", str(wave)]
     with log.open("w") as f:
-        child = subprocess.Popen(command, cwd=results.parent, env=env, stdin=subprocess.DEVNULL, stdout=f,
-                                 stderr=subprocess.STDOUT, start_new_session=True)
-        _children.add(child)
         try:
-            code = child.wait(timeout=wall_limit)
+            code = run_child(command, cwd=results.parent, env=env, log=f, timeout=wall_limit)
         except subprocess.TimeoutExpired:
             return f"the simulator did not end within {wall_limit:g} seconds and was stopped"
-        finally:
-            _stop(child)
-            _children.discard(child)
     if code < 0:
         return f"the simulator crashed with {signal.Signals(-code).name}"
     return f"the simulator ended with code {code}" if code else ""
-
-
-def _stop(child: "subprocess.Popen[bytes]") -> None:
-    """End a simulator and whatever it started, if it is still there."""
-    with contextlib.suppress(ProcessLookupError):
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
 
 
 def _counts(path: Path) -> list[dict[str, Any]]:
@@ -383,11 +366,10 @@ def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: P
                     on_result(count, len(work), result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # An interrupt reaches this thread alone, and the simulators are in sessions of their own; a bench
-            # that was still building starts one more.
+            # An interrupt reaches this thread alone, and compilers and simulators are in sessions of their own;
+            # a bench that was between two of them starts one more.
             while not all(f.done() for f in futures):
-                for child in list(_children):
-                    _stop(child)
+                stop_children()
                 time.sleep(0.05)
             raise
     return [done[i] for i in range(len(work))]
