@@ -2,9 +2,19 @@
 
 from amaranth.lib import data, enum
 
-from sim_models.params.manager import H_WIDTH, PoolParams, SharedPoolParams
+from sim_models.params.manager import (
+    H_WIDTH,
+    DraftControllerParams,
+    ManagerParams,
+    PoolParams,
+    SharedPoolParams,
+    SoftmaxUnitParams,
+)
 
-__all__ = ["EagerAction", "Place", "eager_command", "pool_entry", "selected_beat", "verdict"]
+__all__ = ["COUNTERS", "DraftPolicy", "EagerAction", "Place", "VerifyKind", "draft_beat", "draft_decision",
+           "draft_token", "draft_update", "drafted", "eager_command", "emitted", "logits_beat", "manager_counters",
+           "manager_settings", "new_request", "pool_entry", "request_verdict", "selected_beat", "softmax_result",
+           "softmax_step", "softmax_sums", "softmax_vector", "verdict", "verify_beat"]
 
 
 class Place(enum.Enum, shape=1):
@@ -53,3 +63,177 @@ def verdict(p: SharedPoolParams) -> data.StructLayout:
 def eager_command(p: PoolParams) -> data.StructLayout:
     """Tokens of a request are to leave the Eager Pool."""
     return data.StructLayout({"request": p.request_width, "action": EagerAction})
+
+
+class VerifyKind(enum.Enum, shape=2):
+    """A beat to the verify engine."""
+
+    #: the request takes part in the pass, with a row for its last known token; ``token`` is 0
+    REQUEST = 0
+    #: a draft token of a request that takes part, behind the request's tokens before it
+    TOKEN = 1
+    #: the pass is complete; all else is 0
+    END = 2
+
+
+def new_request(p: ManagerParams) -> data.StructLayout:
+    """A request to be decoded."""
+    return data.StructLayout({
+        "request": p.request_width,
+        "position": p.position_width,   # tokens of the prompt: where the first one that is emitted will stand
+        "stop": p.position_width,       # where none is wanted any more
+        "token": p.token_width,         # the prompt's last
+    })
+
+
+def draft_beat(p: ManagerParams) -> data.StructLayout:
+    """A request that takes part in a draft step, or the end of the step's list."""
+    return data.StructLayout({
+        "request": p.request_width,
+        "position": p.position_width,   # of the token wanted
+        "token": p.token_width,         # the one before it
+        "end": 1,                       # no request: all were named, and the rest is 0
+    })
+
+
+def drafted(p: ManagerParams) -> data.StructLayout:
+    """A draft token."""
+    return data.StructLayout({
+        "request": p.request_width, "token": p.token_width,
+        "probability": H_WIDTH,         # of this token in its distribution, UQ1.15, at most 1.0
+    })
+
+
+def verify_beat(p: ManagerParams) -> data.StructLayout:
+    """A part of a verification pass."""
+    return data.StructLayout({
+        "request": p.request_width, "position": p.position_width, "token": p.token_width, "kind": VerifyKind})
+
+
+def request_verdict(p: ManagerParams) -> data.StructLayout:
+    """What the verify engine says about a request of its pass."""
+    return data.StructLayout({
+        "request": p.request_width,
+        "accepted": p.length_width,     # of its tokens in the pass
+        "token": p.token_width,         # the one behind them: correction or bonus
+        "bonus": 1,                     # it is a bonus that a drafted token may be, see `manager`
+    })
+
+
+def emitted(p: ManagerParams) -> data.StructLayout:
+    """A token of a request's text."""
+    return data.StructLayout({
+        "request": p.request_width, "position": p.position_width, "token": p.token_width,
+        "last": 1,                      # the request is complete
+    })
+
+
+def manager_settings(p: ManagerParams) -> data.StructLayout:
+    """Run-time switches; see `rtl/manager/registers.py` for each."""
+    s = p.scheduler
+    return data.StructLayout({
+        "adaptive": 1, "shared": 1, "eager": 1, "dynamic": 1,
+        "initial_dlm_fc": Place, "initial_tlm_attention": Place,
+        "stop_at_end": 1, "end_token": p.token_width,
+        "max_draft": p.length_width, "tau": H_WIDTH, "capacity": p.rows_width, "start": p.count_width,
+        "engines": p.lane_width + 1,
+        "dlm_fc_low": s.requests_width, "dlm_fc_high": s.requests_width,
+        "tlm_attention_low": s.threshold_width, "tlm_attention_high": s.threshold_width,
+    })
+
+
+#: what the Manager counts: cycles first, then events
+COUNTERS = ("cycles", "drafting", "verifying", "both", "locked", "eager_full", "pool_full", "idle", "deciding",
+            "drafted", "stale", "eager", "accepted", "emitted", "passes", "served", "rows")
+
+
+def manager_counters() -> data.StructLayout:
+    """Counters of 32 bits that wrap round."""
+    return data.StructLayout(dict.fromkeys(COUNTERS, 32))
+
+
+class DraftPolicy(enum.Enum, shape=2):
+    """What makes a request stop drafting, besides the length."""
+
+    #: nothing
+    FIXED = 0
+    #: H, the product of the draft's probabilities, falls below the threshold
+    CUMULATIVE = 1
+    #: the token's own probability is below the threshold
+    CONFIDENCE = 2
+
+
+def draft_token(p: DraftControllerParams) -> data.StructLayout:
+    """A token that the draft model has chosen."""
+    return data.StructLayout({
+        "request": p.request_width, "position": p.position_width, "token": p.token_width,
+        "p": H_WIDTH,               # its probability, UQ1.15; above 1.0 counts as 1.0
+        "final": 1,                 # the request's text ends here, at its length limit
+    })
+
+
+def draft_update(p: DraftControllerParams) -> data.StructLayout:
+    """What a verdict means for a request's draft."""
+    return data.StructLayout({
+        "request": p.request_width,
+        "restart": 1,               # the draft is over, the next begins with H = 1.0
+        "gone": p.length_width,     # otherwise: tokens of the draft that are verified and emitted
+    })
+
+
+def draft_decision(p: DraftControllerParams) -> data.StructLayout:
+    """What follows from a draft token."""
+    return data.StructLayout({
+        "request": p.request_width,
+        "stop": 1,                  # any of the following: no token is drafted behind it for now
+        "threshold": 1, "length": 1, "end": 1, "full": 1,
+    })
+
+
+def logits_beat(p: SoftmaxUnitParams) -> data.StructLayout:
+    """``lanes`` consecutive logits, float32 codes: that of token t is in beat t // lanes, lane t % lanes."""
+    return data.StructLayout({
+        "data": data.ArrayLayout(32, p.lanes),
+        "keep": p.lanes,            # logits that count; the others have probability 0
+        "last": 1,
+        "given": 1,                 # the probability of `token` is wanted; otherwise that of the largest logit
+        "token": p.token_width,     # this and `given` are the same in all beats of a vector
+    })
+
+
+def softmax_result(p: SoftmaxUnitParams) -> data.StructLayout:
+    """Probability of a token."""
+    return data.StructLayout({
+        "token": p.token_width,     # whose probability it is
+        "largest": p.token_width,   # token of the largest logit, the lowest of equal ones; 0 if all are masked
+        "p": H_WIDTH,               # UQ1.15
+        "masked": 1,                # no logit was kept, or none but -inf and NaN: there is no distribution, p is 0
+        "nan": 1,                   # a NaN was among the kept logits; it counts as masked
+    })
+
+
+def softmax_step(p: SoftmaxUnitParams) -> data.StructLayout:
+    """What becomes of a beat's sum."""
+    return data.StructLayout({
+        "first": 1, "last": 1,      # beat of its vector
+        "switched": 1,              # the anchor is the largest logit of this beat
+        "lane": p.lane_width,       # where that is
+    })
+
+
+def softmax_vector(p: SoftmaxUnitParams) -> data.StructLayout:
+    """What is known of a vector from the comparison of its logits; codes are float32."""
+    return data.StructLayout({
+        "anchor": 32, "old_anchor": 32,     # logits to which the sums are relative
+        "chosen": 32,                       # logit of the wanted token
+        "token": p.token_width, "largest": p.token_width, "masked": 1, "nan": 1,
+    })
+
+
+def softmax_sums(p: SoftmaxUnitParams) -> data.StructLayout:
+    """Sums of powers, fixed-point numbers in units of 2^(scale - 127)."""
+    return data.StructLayout({
+        "vector": softmax_vector(p),
+        "sum": p.sum_width, "scale": 8,             # relative to the anchor
+        "old_sum": p.sum_width, "old_scale": 8,     # relative to the one before
+    })

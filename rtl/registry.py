@@ -73,4 +73,10 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
           "SADDLE IV-B"),
     Block("intensity_scheduler", "manager", "where draft FC and target attention run, by thresholds with hysteresis",
           "SADDLE IV-D"),
+    Block("draft_controller", "manager", "H of each draft, when it stops, and which pool a token goes to",
+          "SADDLE IV-A"),
+    Block("softmax_unit", "manager", "largest logit and the probability of a token, in one pass over a vocabulary",
+          "SADDLE IV-A"),
+    Block("manager", "manager", "who drafts, where tokens go, what is verified; counts every kind of waiting",
+          "SADDLE IV"),
 )}

@@ -2,13 +2,28 @@
 
 import dataclasses
 
-from sim_models.params.base import Params, param
+from sim_models.params.arith import (
+    Exp2Params,
+    FloatAdderParams,
+    FloatMaximumParams,
+    FloatMultiplierParams,
+    FloatToIntParams,
+    ReciprocalParams,
+)
+from sim_models.params.base import ParamError, Params, param
 
-__all__ = ["EagerPoolParams", "IntensitySchedulerParams", "PoolParams", "RequestCamParams", "SharedPoolParams",
-           "TokenListsParams", "TournamentParams"]
+__all__ = ["H_WIDTH", "LOG2_E", "SOFTMAX_RISE", "TAU_ENTRIES", "DraftControllerParams", "EagerPoolParams",
+           "IntensitySchedulerParams", "ManagerParams", "PoolParams", "RequestCamParams", "SharedPoolParams",
+           "SoftmaxUnitParams", "TokenListsParams", "TournamentParams"]
 
 #: bits of H, UQ1.15: 0x8000 is 1.0
 H_WIDTH = 16
+#: float32 code of 32: the rise of the softmax unit's maximum at which it takes a new anchor; e^-32 is 2^-46
+SOFTMAX_RISE = 0x42000000
+#: thresholds in the draft controller's table
+TAU_ENTRIES = 8
+#: float32 code of log2(e)
+LOG2_E = 0x3FB8AA3B
 
 
 def _request_width() -> int:
@@ -118,3 +133,168 @@ class IntensitySchedulerParams(Params):
     def threshold_width(self) -> int:
         """Bits of a threshold in tokens per request."""
         return self.whole_width + self.fraction_width
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ManagerParams(PoolParams):
+    """Parameters of the Manager; ``entries`` is the size of the Shared Pool."""
+
+    lane_width: int = param(2, "bits of a micro-batch's number; a request's are its lowest", low=0, high=4, tag="l")
+    eager_entries: int = param(128, "entries of each micro-batch's Eager Pool", low=1, high=4096, tag="ee")
+    draft_width: int = param(4, "unverified tokens of a request are at most 2 to this power", low=1, high=6, tag="d")
+
+    def validate(self) -> None:
+        """A micro-batch must have a request; positions must tell the tokens of a draft apart."""
+        if self.lane_width > self.request_width:
+            raise ParamError(f"lane_width must be at most request_width = {self.request_width}, not "
+                             f"{self.lane_width}", "lane_width")
+        if self.draft_width >= self.position_width:
+            raise ParamError(f"draft_width must be below position_width = {self.position_width}, not "
+                             f"{self.draft_width}", "draft_width")
+
+    @property
+    def lanes(self) -> int:
+        """Micro-batches."""
+        return 1 << self.lane_width
+
+    @property
+    def length_width(self) -> int:
+        """Bits of a draft's length."""
+        return self.draft_width + 1
+
+    @property
+    def rows_width(self) -> int:
+        """Bits of a number of rows: a token each and a row for every request."""
+        return (self.entries + self.requests).bit_length()
+
+    @property
+    def text_depth(self) -> int:
+        """Words of the memory of unverified tokens."""
+        return self.requests << self.draft_width
+
+    @property
+    def shared_pool(self) -> SharedPoolParams:
+        """Parameters of the Shared Pool."""
+        return SharedPoolParams(entries=self.entries, request_width=self.request_width,
+                                token_width=self.token_width, position_width=self.position_width)
+
+    @property
+    def eager_pool(self) -> EagerPoolParams:
+        """Parameters of a micro-batch's Eager Pool."""
+        return EagerPoolParams(entries=self.eager_entries, request_width=self.request_width,
+                               token_width=self.token_width, position_width=self.position_width)
+
+    @property
+    def scheduler(self) -> IntensitySchedulerParams:
+        """Parameters of the operator scheduler."""
+        return IntensitySchedulerParams(request_width=self.request_width, count_width=self.entries.bit_length())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SoftmaxUnitParams(Params):
+    """Parameters of the softmax unit."""
+
+    lanes: int = param(8, "logits a cycle, a power of two", low=1, high=16, tag="n")
+    token_width: int = param(17, "bits of a token's number; a vocabulary is at most 2 to that power", low=5, high=20,
+                             tag="t")
+
+    def validate(self) -> None:
+        if self.lanes & (self.lanes - 1):
+            raise ParamError(f"lanes must be a power of two, not {self.lanes}", "lanes")
+
+    @property
+    def lane_width(self) -> int:
+        """Bits of a lane's number."""
+        return (self.lanes - 1).bit_length()
+
+    @property
+    def fraction_width(self) -> int:
+        """Bits of the sum behind the point: all that is cut off of it is less than 2^-18 together."""
+        return self.token_width + 19
+
+    @property
+    def sum_width(self) -> int:
+        """Bits of the sum; a term is below 2."""
+        return self.fraction_width + self.token_width + 1
+
+    @property
+    def maximum(self) -> FloatMaximumParams:
+        """Parameters of the tree that finds a beat's largest logit."""
+        return FloatMaximumParams(lanes=self.lanes, stages=min(2, self.lane_width + 1))
+
+    @property
+    def adder(self) -> FloatAdderParams:
+        """Parameters of the adders."""
+        return FloatAdderParams()
+
+    @property
+    def multiplier(self) -> FloatMultiplierParams:
+        """Parameters of the multipliers."""
+        return FloatMultiplierParams()
+
+    @property
+    def exp2(self) -> Exp2Params:
+        """Parameters of the powers of two."""
+        return Exp2Params()
+
+    @property
+    def reciprocal(self) -> ReciprocalParams:
+        """Parameters of the reciprocal."""
+        return ReciprocalParams()
+
+    @property
+    def to_int(self) -> FloatToIntParams:
+        """Parameters of the rounding to UQ1.15; a sign and a bit for what rounds to above 1."""
+        return FloatToIntParams(width=H_WIDTH + 1)
+
+    @property
+    def scan_cycles(self) -> int:
+        """Cycles until a beat's maximum has met the earlier ones."""
+        return self.maximum.stages + self.adder.stages + 2
+
+    @property
+    def power_cycles(self) -> int:
+        """Cycles of a logit's difference, its product and its power."""
+        return self.adder.stages + self.multiplier.stages + self.exp2.stages
+
+    @property
+    def sum_cycles(self) -> int:
+        """Cycles from the anchor to the sum."""
+        return self.power_cycles + 4
+
+    @property
+    def finish_cycles(self) -> int:
+        """Cycles from the sum to the result."""
+        return (2 * self.adder.stages + 3 * self.multiplier.stages + self.exp2.stages + self.reciprocal.stages
+                + self.to_int.stages + 3)
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a vector's last beat to its result."""
+        return self.scan_cycles + self.sum_cycles + self.finish_cycles
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DraftControllerParams(Params):
+    """Parameters of the draft controller."""
+
+    request_width: int = _request_width()
+    token_width: int = param(17, "bits of a token's number; 17 for Llama's vocabulary", low=1, high=32, tag="t")
+    position_width: int = param(16, "bits of a position in a text", low=1, high=32, tag="p")
+    length_width: int = param(7, "bits of the length of a draft", low=1, high=12, tag="l")
+
+    @property
+    def requests(self) -> int:
+        """How many requests there can be."""
+        return 1 << self.request_width
+
+    @property
+    def load_width(self) -> int:
+        """Bits of a number of requests."""
+        return self.request_width + 1
+
+    @property
+    def pool(self) -> PoolParams:
+        """Parameters of a pool with the same entries."""
+        return PoolParams(request_width=self.request_width, token_width=self.token_width,
+                          position_width=self.position_width)

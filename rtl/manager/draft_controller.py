@@ -1,0 +1,193 @@
+"""The draft controller: multiplies H by each draft token's probability, stops drafts, and routes tokens to a pool.
+
+::
+
+    drafted -> memory -> H x p -> round -> below the threshold? -> stop, draft on    decision
+     update ----^ '--------------- H ----> shared, eager? -------> entry             to_shared, to_eager
+                       look ----> pools: verifying, behind
+
+H is the product of the probabilities of a request's draft since its last restart, UQ1.15, each product rounded to
+nearest even; it never rises. The token by which a draft ends stays in it: below the threshold (H or, with the policy
+``CONFIDENCE``, the token's own probability), at ``max_draft`` tokens that wait for verification or are under it (0:
+none is drafted), an end token or the length limit with ``stop_at_end``, or when no pool has room for another. The
+threshold is ``tau``, or an entry of a table by the number of live requests: 1, 2, 3 to 4, 5 to 8, ... 65 and more.
+
+A token goes to the Shared Pool if this has room and no earlier token of its request is under verification or in the
+Eager Pool; else to the Eager Pool. The room must last until the token is in.
+
+Latency: 2 cycles from a token to its decision and entry; an update 1; ``ask`` to ``may_draft`` 1, showing all
+decisions and updates of the cycles before. Throughput: a token in 3 cycles, an update a cycle. While a token waits
+for its pool nothing else is taken, so an update that was taken concerns no token on its way. Updates go before
+tokens. After reset nothing is taken for a cycle a request.
+
+Reference: SADDLE IV-A and IV-B.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from rtl.arith.parts import round_nearest_even
+from rtl.arith.pick import pick
+from rtl.manager.token_lists import table
+from rtl.manager_layouts import DraftPolicy, draft_decision, draft_token, draft_update, pool_entry
+from rtl.unit import Unit
+from sim_models.params.manager import H_WIDTH, TAU_ENTRIES, DraftControllerParams
+
+__all__ = ["DraftController"]
+
+_ONE = 1 << (H_WIDTH - 1)
+
+
+class DraftController(Unit):
+    """H, stop and route of draft tokens.
+
+    Members
+    -------
+    drafted: In(stream of draft_token)
+        The next token of its request; of an unfinished draft (see ``may_draft``).
+    update: In(stream of draft_update)
+        After a verdict, before its tokens leave the pools; ``gone`` must not exceed the draft's length.
+    to_shared, to_eager: Out(stream of pool_entry)
+        To the pools.
+    look: Out(request_width)
+        The request of the token that is taken in this cycle.
+    verifying, behind: In(1)
+        In the cycle after: it is under verification; it has tokens in the Eager Pool.
+    shared_room: In(1)
+        The Shared Pool takes another token.
+    room: In(1)
+        Some pool would take a token behind the one at hand.
+    policy: In(DraftPolicy)
+    tabled: In(1), tau: In(16), taus: In(ArrayLayout(16, 8)), load: In(load_width)
+        Whether the table is used; thresholds, UQ1.15; live requests (0 counts as 1).
+    max_draft: In(length_width)
+    stop_at_end: In(1), end_token: In(token_width)
+    ask: In(request_width), may_draft: Out(1)
+        A request, and a cycle later whether it may draft a token.
+    decided: Out(1), decision: Out(draft_decision)
+        A token was decided on, in the cycle before; for a cycle.
+    h: Out(16)
+        Its H.
+    """
+
+    block = "draft_controller"
+
+    drafted: Any
+    update: Any
+    to_shared: Any
+    to_eager: Any
+    look: Signal
+    verifying: Signal
+    behind: Signal
+    shared_room: Signal
+    room: Signal
+    policy: Any
+    tabled: Signal
+    tau: Signal
+    taus: Any
+    load: Signal
+    max_draft: Signal
+    stop_at_end: Signal
+    end_token: Signal
+    ask: Signal
+    may_draft: Signal
+    decided: Signal
+    decision: Any
+    h: Signal
+
+    def __init__(self, params: DraftControllerParams | None = None) -> None:
+        p = params or DraftControllerParams()
+        self.p = p
+        entry = stream.Signature(pool_entry(p.pool))
+        super().__init__(p, {
+            "drafted": In(stream.Signature(draft_token(p))), "update": In(stream.Signature(draft_update(p))),
+            "to_shared": Out(entry), "to_eager": Out(entry),
+            "look": Out(p.request_width), "verifying": In(1), "behind": In(1), "shared_room": In(1), "room": In(1),
+            "policy": In(DraftPolicy), "tabled": In(1), "tau": In(H_WIDTH),
+            "taus": In(data.ArrayLayout(H_WIDTH, TAU_ENTRIES)), "load": In(p.load_width),
+            "max_draft": In(p.length_width), "stop_at_end": In(1), "end_token": In(p.token_width),
+            "ask": In(p.request_width), "may_draft": Out(1),
+            "decided": Out(1), "decision": Out(draft_decision(p)), "h": Out(H_WIDTH),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        p = self.p
+        state = data.StructLayout({"h": H_WIDTH, "length": p.length_width, "stopped": 1})
+        m.submodules.drafts = drafts = table(state.size, p.requests)
+        write, read, asked = (drafts.write_port(), drafts.read_port(domain="comb"), drafts.read_port(domain="comb"))
+        new, old, shown = Signal(state), data.View(state, read.data), data.View(state, asked.data)
+        m.d.comb += [write.data.eq(new), asked.addr.eq(self.ask)]
+        m.d.sync += self.may_draft.eq(self.room & ~shown.stopped & (shown.length < self.max_draft))
+
+        # What is done in this cycle, and for whom
+        initial = Signal(init=1)                # not yet cleared since reset
+        turn = Signal(p.request_width)
+        busy = Signal()                         # a token was taken in the cycle before
+        token, told = self.drafted.payload, self.update.payload
+        idle = ~initial & ~busy & ~self.to_shared.valid & ~self.to_eager.valid
+        m.d.comb += [
+            self.update.ready.eq(idle), self.drafted.ready.eq(idle & ~self.update.valid),
+            read.addr.eq(Mux(self.update.valid, told.request, token.request)), self.look.eq(token.request),
+        ]
+
+        # First cycle: the product, and everything that does not depend on it
+        entry = Signal(pool_entry(p.pool))
+        p_clipped, threshold = Signal(H_WIDTH), Signal(H_WIDTH)
+        product, last = Signal(2 * H_WIDTH - 1), Signal(data.StructLayout({"length": 1, "end": 1, "stopped": 1}))
+        length, own = Signal(p.length_width), Signal(H_WIDTH)
+        m.d.comb += p_clipped.eq(Mux(token.p[-1], _ONE, token.p))
+        m.d.sync += busy.eq(self.drafted.valid & self.drafted.ready)
+        with m.If(self.drafted.valid & self.drafted.ready):
+            m.d.sync += [
+                entry.request.eq(token.request), entry.position.eq(token.position), entry.token.eq(token.token),
+                product.eq(old.h * p_clipped), own.eq(p_clipped), length.eq(old.length + 1),
+                threshold.eq(Mux(self.tabled, self._tabled(), self.tau)),
+                last.length.eq(old.length + 1 >= self.max_draft), last.stopped.eq(old.stopped),
+                last.end.eq(self.stop_at_end & (token.final | (token.token == self.end_token))),
+            ]
+
+        # Second cycle: rounding, the threshold, the pool
+        h, below, is_shared = Signal(H_WIDTH), Signal(), Signal()
+        kept, up = round_nearest_even(product[H_WIDTH - 2:], [product[:H_WIDTH - 2].any()])
+        m.d.comb += [
+            h.eq(kept + up),
+            below.eq((self.policy != DraftPolicy.FIXED)
+                     & (Mux(self.policy == DraftPolicy.CONFIDENCE, own, h) < threshold)),
+            is_shared.eq(self.shared_room & ~self.verifying & ~self.behind),
+        ]
+        stop = Cat(last.as_value(), below, ~self.room).any()
+        m.d.sync += [
+            self.decided.eq(busy), self.to_shared.valid.eq(self.to_shared.valid & ~self.to_shared.ready),
+            self.to_eager.valid.eq(self.to_eager.valid & ~self.to_eager.ready)]
+        with m.If(busy):
+            m.d.sync += [
+                entry.h.eq(h), self.decision.request.eq(entry.request), self.decision.stop.eq(stop),
+                self.decision.threshold.eq(below), self.decision.length.eq(last.length),
+                self.decision.end.eq(last.end), self.decision.full.eq(~self.room),
+                self.to_shared.valid.eq(is_shared), self.to_eager.valid.eq(~is_shared),
+            ]
+        m.d.comb += [self.to_shared.payload.eq(entry), self.to_eager.payload.eq(entry), self.h.eq(entry.h)]
+
+        # The request's state afterwards
+        m.d.comb += [write.addr.eq(entry.request), write.en.eq(busy), new.h.eq(h), new.length.eq(length),
+                     new.stopped.eq(last.stopped | below | last.end)]
+        with m.If(initial | (self.update.valid & self.update.ready)):
+            m.d.comb += [write.addr.eq(Mux(initial, turn, told.request)), write.en.eq(1), new.h.eq(old.h),
+                         new.length.eq(old.length - told.gone), new.stopped.eq(old.stopped)]
+            with m.If(initial | told.restart):
+                m.d.comb += [new.h.eq(_ONE), new.length.eq(0), new.stopped.eq(0)]
+        with m.If(initial):
+            m.d.sync += [turn.eq(turn + 1), initial.eq(~turn.all())]
+        return m
+
+    def _tabled(self) -> Any:
+        """The table's threshold for the load."""
+        above = [self.load > (1 << n) for n in range(TAU_ENTRIES - 1)]
+        # how many powers of two are below the load, as a number: ones come first
+        index = Cat(above[0] & ~above[1] | above[2] & ~above[3] | above[4] & ~above[5] | above[6],
+                    above[1] & ~above[3] | above[5], above[3])
+        return pick([self.taus[n] for n in range(TAU_ENTRIES)], index)
