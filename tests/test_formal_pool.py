@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Signal, Value
 
-from rtl.manager import shared_pool, token_lists
+import rtl.manager.tournament as tournaments
+from rtl.manager import eager_pool, shared_pool, token_lists
+from rtl.manager.eager_pool import EagerPool
 from rtl.manager.shared_pool import SharedPool
 from rtl.manager.token_lists import TokenLists
-from sim_models.params.manager import SharedPoolParams, TokenListsParams
+from rtl.manager.tournament import Tournament
+from rtl.manager_layouts import EagerAction
+from sim_models.params.manager import EagerPoolParams, SharedPoolParams, TokenListsParams, TournamentParams
 from tests.formal_tools import Proven, Violated, check
 
 
@@ -125,6 +129,7 @@ class PoolSpecification(Elaboratable):
         with m.Elif(judged | flush):
             m.d.sync += [length.eq(0), locked.eq(0), watching.eq(0)]
 
+        _holds(m, u.selected)
         self._match(m, length, waiting, owner)
         self._progress(m, waiting)
         return m
@@ -168,6 +173,95 @@ class PoolSpecification(Elaboratable):
         m.d.comb += Assert(long <= p.entries)
 
 
+def _holds(m: Module, stream: Any) -> None:
+    """What a stream offers stays until it is taken."""
+    payload = Value.cast(stream.payload)
+    offered, before = Signal(), Signal(len(payload))
+    m.d.sync += [offered.eq(stream.valid & ~stream.ready), before.eq(payload)]
+    with m.If(offered):
+        m.d.comb += Assert(stream.valid & (payload == before))
+
+
+class EagerSpecification(Elaboratable):
+    """A slice of the Eager Pool with any offers and moves."""
+
+    def __init__(self, unit: EagerPool) -> None:
+        self.unit, self.p = unit, unit.p
+        self.mark = Signal()
+        u = unit
+        self.inputs = [u.insert.valid, u.insert.payload, u.command.valid, u.command.payload, u.move, u.move_request,
+                       u.moved.ready, self.mark]
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.unit = u = self.unit
+        p = self.p
+        owner = AnyConst(p.request_width)
+        m.d.comb += u.look.eq(owner)
+        insert = u.insert.valid & u.insert.ready & (u.insert.payload.request == owner)
+        command = u.command.valid & u.command.ready & (u.command.payload.request == owner)
+        length, watching, ahead = Signal(p.count_width), Signal(), Signal(p.count_width)
+        mark = self.mark & insert & ~watching
+        m.d.comb += Assume(~insert | (u.insert.payload.token[0] == mark))
+
+        # a token that moves is seen a cycle later
+        expected, marked = Signal(), Signal()
+        moving = u.moving & (u.move_request == owner)
+        leaves = moving | (command & (u.command.payload.action == EagerAction.DROP_FIRST) & (length != 0))
+        m.d.sync += [expected.eq(moving), marked.eq(watching & (ahead == 0))]
+        with m.If(expected):
+            m.d.comb += Assert(u.moved.valid & (u.moved.payload.request == owner)
+                               & (u.moved.payload.token[0] == marked))
+        with m.If(insert):
+            m.d.sync += length.eq(length + 1)
+            with m.If(mark):
+                m.d.sync += [watching.eq(1), ahead.eq(length)]
+        with m.Elif(leaves):
+            m.d.comb += Assert(length != 0)
+            m.d.sync += [length.eq(length - 1), ahead.eq(ahead - 1)]
+            with m.If(ahead == 0):
+                m.d.sync += watching.eq(0)
+        with m.Elif(command & (u.command.payload.action == EagerAction.FLUSH)):
+            m.d.sync += [length.eq(0), watching.eq(0)]
+
+        # a look, the capacity, and progress: what shall move does, unless something else is done
+        awake, looked, length_then = Signal(), Signal(), Signal(p.count_width)
+        with m.If(u.command.ready):
+            m.d.sync += awake.eq(1)
+        m.d.sync += [looked.eq(awake | u.command.ready), length_then.eq(length)]
+        with m.If(looked):
+            m.d.comb += Assert(u.look_count == length_then)
+        with m.If(u.command.ready & ~u.command.valid & ~(u.insert.valid & u.insert.ready) & u.move & u.moved.ready):
+            m.d.comb += Assert(u.moving | (u.move_request != owner) | (length == 0))
+        m.d.comb += [Assert(u.used <= p.entries), Assert(~(u.insert.ready & u.full))]
+        _holds(m, u.moved)
+        return m
+
+
+class TournamentSpecification(Elaboratable):
+    """The highest of all keys, whichever change."""
+
+    def __init__(self, unit: Tournament) -> None:
+        self.unit, self.p = unit, unit.p
+        self.inputs = [unit.change, unit.request, unit.key]
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.unit = u = self.unit
+        count = 1 << self.p.request_width
+        keys = Array(Signal(self.p.key_width, name=f"key_of_{r}") for r in range(count))
+        turn, awake = Signal(self.p.request_width), Signal()
+        with m.If(u.change):
+            m.d.sync += keys[u.request].eq(u.key)
+            m.d.comb += Assume(awake | (u.request == turn))
+            m.d.sync += [turn.eq(turn + 1), awake.eq(awake | turn.all())]
+        with m.If(awake & u.settled):
+            for r in range(count):
+                m.d.comb += [Assert(keys[r] <= u.best_key), Assert((keys[r] < u.best_key) | (u.best <= r)),
+                             Assert((keys[r] == u.best_key) | (u.best != r))]
+        return m
+
+
 def changed(module: Any, name: str, *changes: tuple[str, str]) -> Any:
     """A class of a module with other code."""
     text = textwrap.dedent(inspect.getsource(module))
@@ -181,6 +275,15 @@ def changed(module: Any, name: str, *changes: tuple[str, str]) -> Any:
 
 def lists(entries: int, make: Any = TokenLists) -> ListsSpecification:
     return ListsSpecification(make(TokenListsParams(entries=entries, request_width=1)))
+
+
+def eager(entries: int, make: Any = EagerPool) -> EagerSpecification:
+    return EagerSpecification(make(EagerPoolParams(
+        entries=entries, request_width=1, token_width=1, position_width=1)))
+
+
+def tournament(request_width: int, make: Any = Tournament) -> TournamentSpecification:
+    return TournamentSpecification(make(TournamentParams(request_width=request_width, key_width=2)))
 
 
 def pool(entries: int, make: Any = SharedPool, request_width: int = 1) -> PoolSpecification:
@@ -220,6 +323,8 @@ def test_broken_lists_are_noticed(change: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("change", [
+    # a token that nobody took yet is overwritten
+    ("op.settled & room & ~over", "op.settled & ~over"),
     # the choice stays with the same token
     ("pending.write.en.eq(first_pending | last_pop | op.pick)", "pending.write.en.eq(first_pending | last_pop)"),
     # a full pool takes another token
@@ -238,9 +343,46 @@ def test_broken_lists_are_noticed(change: tuple[str, str]) -> None:
     ("over.eq((budget == 0) | (op.settled & ~tournament.best_key[-1]))", "over.eq(budget == 0)"),
     # verdicts wait until there is room
     ("with m.Elif(self.verdict.valid):", "with m.Elif(self.verdict.valid & ~self.full):"),
-    # rounds are never over
+    # requests grow older for ever, and no round can start
     ("m.d.sync += aging.eq(0)", "m.d.sync += aging.eq(1)"),
-], ids=["choice", "full", "bonus", "rest", "flush", "cam", "clear", "round", "verdict", "aging"])
+], ids=["overwritten", "choice", "full", "bonus", "rest", "flush", "cam", "clear", "round", "verdict", "aging"])
 def test_broken_pools_are_noticed(change: tuple[str, str]) -> None:
-    spec = pool(2, changed(shared_pool, "SharedPool", change))
+    # the smallest pool that shows it: what stands still shows late, and in a pool of one as well
+    spec = pool(1 if "aging" in change[0] else 2, changed(shared_pool, "SharedPool", change))
+    assert isinstance(check(spec, spec.inputs), Violated)
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+def test_eager_pool_keeps_every_token_in_order(entries: int) -> None:
+    spec = eager(entries)
+    assert isinstance(check(spec, spec.inputs), Proven)
+
+
+@pytest.mark.parametrize("change", [
+    ("(~self.moved.valid | self.moved.ready)", "1"),
+    ("~initial & ~self.full & ~self.command.valid", "~initial & ~self.full"),
+    ("lists.pop.eq((command.action == EagerAction.DROP_FIRST) & (lists.count != 0))",
+     "lists.pop.eq(command.action == EagerAction.DROP_FIRST)"),
+    ("lists.drop.eq(command.action == EagerAction.FLUSH)", "lists.drop.eq(0)"),
+    ("self.move & (lists.count != 0)", "self.move & (lists.count > 1)"),
+], ids=["overwritten", "collision", "empty", "flush", "last"])
+def test_broken_eager_pools_are_noticed(change: tuple[str, str]) -> None:
+    spec = eager(2, changed(eager_pool, "EagerPool", change))
+    assert isinstance(check(spec, spec.inputs), Violated)
+
+
+@pytest.mark.parametrize("request_width", [1, 2])
+def test_tournament_finds_the_highest_key_of_the_lowest_request(request_width: int) -> None:
+    spec = tournament(request_width)
+    assert isinstance(check(spec, spec.inputs), Proven)
+
+
+@pytest.mark.parametrize("change", [
+    ("Cat(odd, sibling[:p.key_width]) > Cat(0, key)", "Cat(~odd, sibling[:p.key_width]) > Cat(0, key)"),
+    ("odd ^ lost", "odd"),
+    ("self.settled.eq(~Cat(moving).any() if moving else 1)", "self.settled.eq(1)"),
+    ("Cat(change & ~path[0], change & path[0])", "Cat(change, change & path[0])"),
+], ids=["ties", "name", "settled", "sibling"])
+def test_broken_tournaments_are_noticed(change: tuple[str, str]) -> None:
+    spec = tournament(2, changed(tournaments, "Tournament", change))
     assert isinstance(check(spec, spec.inputs), Violated)
