@@ -4,7 +4,7 @@ No distribution, no clock and no model is known here; the events come from :mod:
 plays the engines), the decisions go back::
 
     begin_drafts(lane) --> jobs --> draft engine --> drafted(job, token, p)
-                                                        |  not verified, nothing eager, room: Shared Pool
+                                                        |  not under verification, and room: Shared Pool
                                                         |  otherwise: Eager Pool of the micro-batch
     dispatch() ----------> passes --> verify engine --> verdict(request, accepted, token, matches)
                                                         |  broken draft: flush both pools, H = 1.0, new branch
@@ -175,12 +175,11 @@ class Scheduler:
         r.ended |= token == self.end
 
     def _insert(self, r: Request, entry: Entry) -> None:
-        """Route a token: the Eager Pool takes what the Shared Pool cannot, and what stands behind it."""
-        eager = self.eager[r.lane]
-        if not r.verifying and self.pool.free and not eager.match(r.index):
+        """Route a token. (Where eager tokens are left of a request without a lock, the Shared Pool is full.)"""
+        if not r.verifying and self.pool.free:
             self.pool.insert(entry)
         else:
-            eager.insert(entry)
+            self.eager[r.lane].insert(entry)
             self.counters.eager += 1
 
     def _candidates(self, lane: int) -> list[Request]:
@@ -337,6 +336,7 @@ class Scheduler:
             assert r.verifying or not any(e.locked for e in tokens), (r, tokens)
             assert not (r.done and (tokens or r.verifying)), (r, tokens)
             assert r.branch <= r.base <= r.stop, r
+            assert r.verifying or not eager or not self.pool.free, (r, tokens)
             assert r.h == (tokens[-1].h if tokens else ONE), (r, tokens)
         assert min(p.free for p in (self.pool, *self.eager)) >= 0
         assert sum(r.live for r in self.requests) == sum(len(p.entries) for p in (self.pool, *self.eager))
