@@ -7,12 +7,12 @@ module; without a platform (simulation in Python, formal) the same classes elabo
 
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, ResetSignal
 from amaranth.lib import wiring
 
 from sim_models.params.base import Params
 
-__all__ = ["Unit"]
+__all__ = ["Unit", "in_reset"]
 
 
 class Unit(wiring.Component):
@@ -50,3 +50,8 @@ class Unit(wiring.Component):
         if hasattr(platform, "instance_of") and platform.current is not self:
             return platform.instance_of(self)
         return self.body(platform)
+
+
+def in_reset() -> Any:
+    """Whether the block is held in reset; no stream may take a beat then, for it would be lost."""
+    return ResetSignal("sync", allow_reset_less=True)

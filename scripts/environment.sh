@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 kind=$1
 case $kind in
 demo) extras=plot packages="g++ make perl" ;;
-test) extras=plot,synth,test,hf packages="g++ make perl git iverilog" ;;
+test) extras=plot,synth,test,hf packages="g++ make perl iverilog" ;;
 *) echo "environment.sh: demo or test was wanted, not $kind" >&2; exit 2 ;;
 esac
 python=${PYTHON:-python3}

@@ -11,7 +11,7 @@ from amaranth.lib import stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.memory import FifoParams
 
 __all__ = ["Fifo"]
@@ -46,7 +46,7 @@ class Fifo(Unit):
         write, read = words.write_port(), words.read_port(domain="comb")
 
         m.d.comb += [
-            self.i.ready.eq((produce ^ consume) != depth),
+            self.i.ready.eq(((produce ^ consume) != depth) & ~in_reset()),
             write.en.eq(self.i.valid & self.i.ready), write.addr.eq(produce[:-1]), write.data.eq(self.i.payload),
             self.o.valid.eq(produce != consume),
             read.addr.eq(consume[:-1]), self.o.payload.eq(read.data),

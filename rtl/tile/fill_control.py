@@ -14,7 +14,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.tile import FillControlParams
 
 __all__ = ["FillControl"]
@@ -91,7 +91,7 @@ class FillControl(Unit):
         m.d.comb += [
             self.available.eq(full & ~self.claimed),
             block_half.eq(Mux(active, first_half, self.half)),
-            self.ready.eq(~(full | self.claimed).bit_select(block_half, 1) & ~self.blocked),
+            self.ready.eq(~(full | self.claimed).bit_select(block_half, 1) & ~self.blocked & ~in_reset()),
             self.write_en.eq(self.valid & self.ready & (count != depth)),
             self.write_addr.eq(Cat(count[:-1], block_half)),
             self.filling.eq(Cat(active & ~first_half, active & first_half)),

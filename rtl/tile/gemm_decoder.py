@@ -15,7 +15,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.layouts import ArrayMode, EngineStatus, gemm_command, gemm_job
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.tile import DIM_WIDTH, ComputeEngineParams
 
 __all__ = ["GemmDecoder"]
@@ -110,9 +110,9 @@ class GemmDecoder(Unit):
 
         with m.FSM():
             with m.State("accept"):
-                m.d.comb += self.i_command.ready.eq(1)
+                m.d.comb += self.i_command.ready.eq(~in_reset())
                 m.d.sync += command.eq(self.i_command.payload)
-                with m.If(self.i_command.valid):
+                with m.If(self.i_command.valid & self.i_command.ready):
                     m.next = "check"
             with m.State("check"):
                 m.d.comb += start.eq(1)

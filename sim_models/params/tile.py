@@ -129,3 +129,7 @@ class FillControlParams(Params):
     """Parameters of the fill side of a double-buffered memory."""
 
     depth: int = param(512, "words in half the memory, a power of two", low=2, high=16384, tag="d")
+
+    def validate(self) -> None:
+        if self.depth & (self.depth - 1):
+            raise ParamError(f"depth must be a power of two, not {self.depth}", "depth")

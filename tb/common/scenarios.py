@@ -16,11 +16,13 @@ from typing import Any
 import cocotb
 import numpy as np
 
+from tb.common import bench_info
 from tb.common.clock import cycles, engine, reset
 from tb.common.patterns import Pattern, after_valid, always, bursts, late, random
+from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source
 
-__all__ = ["SCENARIOS", "Leftover", "Scenario", "every_scenario", "play"]
+__all__ = ["SCENARIOS", "Leftover", "Scenario", "closed_in_reset", "every_scenario", "play"]
 
 #: longer than any test
 _FOREVER = 1 << 40
@@ -125,3 +127,15 @@ async def _cut(dut: Any, scenario: Scenario, sinks: Sequence[Sink], gen: np.rand
     if not task.done():
         task.cancel()
     await reset(dut, int(gen.integers(1, 4)))
+
+
+async def closed_in_reset(dut: Any) -> None:
+    """While reset is held no input stream is ready, for a beat that is taken then is lost; afterwards all open.
+
+    Call it on a device at rest, whose input streams are ready.
+    """
+    ports = [p.name for p in bench_info().ports if p.direction == "out" and p.name.endswith("__ready")]
+    for held in (0, 1, 0):
+        dut.rst.value = held
+        await cycles(1)
+        compare([int(getattr(dut, name).value) for name in ports], [1 - held] * len(ports), f"ready, reset {held}")

@@ -8,7 +8,7 @@ from sim_models.golden.fifo import Fifo
 from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, engine, reset, rng, start
-from tb.common.scenarios import every_scenario, play
+from tb.common.scenarios import closed_in_reset, every_scenario, play
 from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source, late, monitor, random
 
@@ -120,3 +120,11 @@ async def reset_empties(dut: Any) -> None:
         sent = words(gen, 5)
         source.send(sent)
         compare((await sink.take(5)).astype(object), sent, "words after a reset")
+
+
+@bench_test(timeout_us=20)
+async def takes_nothing_in_reset(dut: Any) -> None:
+    """Known fault: ready is high during reset."""
+    await start(dut)
+    await cycles(1)
+    await closed_in_reset(dut)

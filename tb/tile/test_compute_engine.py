@@ -13,7 +13,7 @@ from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles as wait
 from tb.common.clock import reset, rng, start
-from tb.common.scenarios import every_scenario, play
+from tb.common.scenarios import closed_in_reset, every_scenario, play
 from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source, bursts, late, monitor, random
 from tb.tile.engine_host import EngineCodecs
@@ -158,6 +158,14 @@ async def reset_at_any_time(dut: Any) -> None:
         await wait(int(gen.integers(1, 500)))
         await reset(dut, int(gen.integers(1, 4)))
         await host.session(maker.make(8), f"session after reset {number}")
+
+
+@bench_test(timeout_us=20)
+async def takes_nothing_in_reset(dut: Any) -> None:
+    """Known fault: ready is high during reset."""
+    await start(dut)
+    await wait(1)
+    await closed_in_reset(dut)
 
 
 @bench_test(timeout_us=4000)
