@@ -1,0 +1,280 @@
+"""Draft and verify engines, as the Manager sees them: recorded tokens, and cycles by a cost model or at random."""
+
+import dataclasses
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rtl.manager_layouts import manager_settings
+from sim_models.golden.manager import END, REQUEST, Inputs, Outputs, Switches
+from sim_models.params.manager import H_WIDTH, ManagerParams
+from sim_models.specdec.fixed import ONE
+from sim_models.specdec.traces import RequestTrace
+
+__all__ = ["Engines", "ProtocolError", "Widths", "expected_texts", "outputs", "packed", "random_traces",
+           "settings_value", "unpacked"]
+
+
+class ProtocolError(AssertionError):
+    """The Manager said what it must not say."""
+
+
+class Engines:
+    """Both engines and whoever sends requests.
+
+    Parameters
+    ----------
+    requests: sequence of RequestTrace
+        Request i has number i.
+    draft_cycles: function of requests
+        Cycles of a draft step.
+    verify_cycles: function of (requests, rows)
+        Cycles of a verification pass.
+    gen:
+        With it, tokens and verdicts come in random order.
+    limit: int or None
+        Tokens wanted of each request (default: all that the trace has).
+
+    Members
+    -------
+    texts: list of lists of int
+        Tokens emitted, by request.
+    finished: set of int
+        Requests whose last token came.
+    intervals: list of (kind, lane, begin, end)
+        Steps ("draft") and passes ("verify", lane 0), for a timeline.
+    passes: list of lists of int
+        The requests of each pass, in order.
+    """
+
+    def __init__(self, requests: Sequence[RequestTrace], draft_cycles: Callable[[int], int],
+                 verify_cycles: Callable[[int, int], int], *, lanes: int = 1, limit: int | None = None,
+                 gen: np.random.Generator | None = None) -> None:
+        self.requests, self.lanes, self.gen = requests, lanes, gen
+        self.draft_cycles, self.verify_cycles = draft_cycles, verify_cycles
+        self.limits = [len(r.target) if limit is None else min(limit, len(r.target)) for r in requests]
+        self.texts: list[list[int]] = [[] for _ in requests]
+        self.finished: set[int] = set()
+        self.intervals: list[tuple[str, int, int, int]] = []
+        self.passes: list[list[int]] = []
+        self._waiting = [i for i, n in enumerate(self.limits) if n]
+        self._new: tuple[int, int, int, int] | None = None
+        #: text of each request behind its prompt as the draft engine believes it
+        self._belief: list[list[int]] = [[] for _ in requests]
+        self._step: list[tuple[int, int, int]] = []
+        self._pass: dict[int, tuple[int, list[int]]] = {}
+        self._passing = 0
+        self._heaps: tuple[list[Any], list[Any]] = ([], [])
+        self._offered: list[Any] = [None, None]
+        self._serial = 0
+
+    #: what is offered while streams must be still
+    nothing = Inputs(draft_ready=False, verify_ready=False, emitted_ready=False)
+
+    @property
+    def done(self) -> bool:
+        """Whether every request is complete."""
+        return len(self.finished) == sum(n > 0 for n in self.limits)
+
+    def inputs(self, now: int, ready: float = 1.0) -> Inputs:
+        """What is offered in a cycle; outputs are taken with probability ``ready``."""
+        if self._new is None and self._waiting:
+            i = self._waiting.pop(0)
+            prompt = self.requests[i].prompt
+            self._new = i, len(prompt), len(prompt) + self.limits[i], prompt[-1]
+        for k, heap in enumerate(self._heaps):
+            if self._offered[k] is None and heap and heap[0][0] <= now:
+                self._offered[k] = heapq.heappop(heap)[-1]
+        takes = [True] * 3 if self.gen is None or ready >= 1 else (self.gen.random(3) < ready).tolist()
+        return Inputs(self._new, self._offered[0], self._offered[1], *takes)
+
+    def idle_until(self, now: int) -> int | None:
+        """The cycle of the next event, if nothing is offered now."""
+        if self._new or self._waiting or any(self._offered):
+            return None
+        times = [heap[0][0] for heap in self._heaps if heap]
+        return max(min(times), now) if times else None
+
+    def observe(self, now: int, i: Inputs, o: Outputs) -> None:
+        """Take over what was transferred in a cycle."""
+        if i.requests and o.requests_ready:
+            self._new = None
+        if i.drafted and o.drafted_ready:
+            self._offered[0] = None
+        if i.verdicts and o.verdicts_ready:
+            self._offered[1] = None
+            self._passing -= 1
+        if o.draft and i.draft_ready:
+            self._drafts(now, *o.draft)
+        if o.verify and i.verify_ready:
+            self._verifies(now, *o.verify)
+        if o.emitted and i.emitted_ready:
+            self._emits(*o.emitted)
+
+    def _drafts(self, now: int, request: int, position: int, token: int, end: int) -> None:
+        if end:
+            if not self._step:
+                raise ProtocolError(f"cycle {now}: a draft step without a request")
+            cycles = self.draft_cycles(len(self._step))
+            self._schedule(0, now + cycles, self._step)
+            self.intervals.append(("draft", self._step[0][0] % self.lanes, now, now + cycles))
+            self._step = []
+            return
+        r, belief = self.requests[request], self._belief[request]
+        index = position - len(r.prompt)
+        if not 0 <= index <= len(belief) or token != ([r.prompt[-1], *belief])[index]:
+            raise ProtocolError(f"cycle {now}: request {request} drafts at {position} behind token {token}, and "
+                                f"its text is {belief}")
+        if {k % self.lanes for k, _, _ in self._step} - {request % self.lanes}:
+            raise ProtocolError(f"cycle {now}: a draft step of several micro-batches")
+        del belief[index:]
+        wrong = next((k for k, (a, b) in enumerate(zip(belief, r.target, strict=False)) if a != b), None)
+        drafted, probability = r.draft_token(index, wrong)
+        belief.append(drafted)
+        self._step.append((request, drafted, probability))
+
+    def _verifies(self, now: int, request: int, position: int, token: int, kind: int) -> None:
+        if kind == END:
+            rows = sum(1 + len(tokens) for _, tokens in self._pass.values())
+            if not self._pass or self._passing:
+                raise ProtocolError(f"cycle {now}: an empty pass, or two at a time")
+            verdicts = []
+            for r, (base, tokens) in self._pass.items():
+                accepted, following, _ = self.requests[r].verdict(base - len(self.requests[r].prompt), tokens, None)
+                verdicts.append((r, accepted, following, accepted == len(tokens)))
+            cycles = self.verify_cycles(len(self._pass), rows)
+            self._passing = len(verdicts)
+            self._schedule(1, now + cycles, verdicts)
+            self.intervals.append(("verify", 0, now, now + cycles))
+            self.passes.append(list(self._pass))
+            self._pass = {}
+        elif kind == REQUEST:
+            if request in self._pass or position != len(self.requests[request].prompt) + len(self.texts[request]):
+                raise ProtocolError(f"cycle {now}: request {request} in a pass at position {position}")
+            self._pass[request] = position, []
+        else:
+            base, tokens = self._pass[request]
+            if position != base + len(tokens):
+                raise ProtocolError(f"cycle {now}: request {request}, token of {position} behind {len(tokens)}")
+            tokens.append(token)
+
+    def _emits(self, request: int, position: int, token: int, last: int) -> None:
+        text, belief = self.texts[request], self._belief[request]
+        if request in self.finished or position != len(self.requests[request].prompt) + len(text):
+            raise ProtocolError(f"request {request} emits at position {position} behind {len(text)} tokens")
+        if belief[len(text):len(text) + 1] != [token]:
+            belief[len(text):] = [token]
+        text.append(token)
+        if last:
+            self.finished.add(request)
+
+    def _schedule(self, kind: int, time: int, items: list[Any]) -> None:
+        order = list(range(len(items))) if self.gen is None else self.gen.permutation(len(items)).tolist()
+        for k in order:
+            self._serial += 1
+            heapq.heappush(self._heaps[kind], (time, self._serial, items[k]))
+
+
+def random_traces(gen: np.random.Generator, count: int, length: int, *, vocab: int = 50, depth: int = 32,
+                  right: Sequence[float] = (0.0, 0.3, 0.7, 0.95, 1.0), end: int | None = None) -> list[RequestTrace]:
+    """Requests whose drafts are right with a probability each, in turn; with ``end``, that token is among them."""
+    out = []
+
+    def token() -> int:
+        return int(gen.integers(vocab))
+
+    def chance() -> int:
+        return int(gen.choice([ONE, ONE - 1, 1, 0, *gen.integers(ONE // 2, ONE, 12)]))
+
+    for n in range(count):
+        target = [token() for _ in range(int(gen.integers(1, length + 1)))]
+        if end is not None and gen.random() < 0.7:
+            target[int(gen.integers(len(target)))] = end
+        draft = []
+        for t in target:
+            good = gen.random() < right[n % len(right)]
+            other = end if end is not None and gen.random() < 0.2 else token()
+            draft.append((t if good else other, chance()))
+        branches = {i: tuple((token(), chance()) for _ in range(depth))
+                    for i, (t, d) in enumerate(zip(target, draft, strict=True)) if d[0] != t}
+        prompt = tuple(token() for _ in range(int(gen.integers(1, 5))))
+        out.append(RequestTrace(prompt, tuple(target), tuple(draft), branches))
+    return out
+
+
+def expected_texts(requests: Sequence[RequestTrace], end: int | None = None) -> list[list[int]]:
+    """What decoding with the target alone emits."""
+    texts = [list(r.target) for r in requests]
+    return [t[:t.index(end) + 1] if end in t else t for t in texts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Widths:
+    """Bits of the fields of each stream's payload, as in ``rtl.manager_layouts``."""
+
+    requests: tuple[int, ...]
+    drafted: tuple[int, ...]
+    verdicts: tuple[int, ...]
+    draft: tuple[int, ...]
+    verify: tuple[int, ...]
+    emitted: tuple[int, ...]
+
+    @classmethod
+    def of(cls, p: ManagerParams) -> "Widths":
+        """Of a Manager with these parameters."""
+        r, position, token = p.request_width, p.position_width, p.token_width
+        return cls((r, position, position, token), (r, token, H_WIDTH), (r, p.length_width, token, 1),
+                   (r, position, token, 1), (r, position, token, 2), (r, position, token, 1))
+
+
+def packed(widths: Sequence[int], values: Sequence[int]) -> int:
+    """Fields as a payload."""
+    word = shift = 0
+    for width, value in zip(widths, values, strict=True):
+        word |= int(value) << shift
+        shift += width
+    return word
+
+
+def unpacked(widths: Sequence[int], word: int) -> tuple[int, ...]:
+    """The fields of a payload."""
+    values = []
+    for width in widths:
+        values.append(word & ((1 << width) - 1))
+        word >>= width
+    return tuple(values)
+
+
+def outputs(ready: Sequence[bool], beats: Sequence[tuple[int, ...] | None], busy: bool, dlm_fc: int,
+            tlm_attention: int) -> Outputs:
+    """Outputs from what a simulator gave, streams in the order of their fields."""
+    def fields(beat: tuple[int, ...] | None) -> tuple[int, int, int, int] | None:
+        if beat is None:
+            return None
+        request, position, token, kind = beat
+        return request, position, token, kind
+
+    return Outputs(ready[0], ready[1], ready[2], fields(beats[0]), fields(beats[1]), fields(beats[2]), busy,
+                   (dlm_fc, tlm_attention))
+
+
+def settings_value(p: ManagerParams, s: Switches) -> int:
+    """Settings as the port has them."""
+    layout = manager_settings(p)
+    values = {
+        "adaptive": s.adaptive, "shared": s.shared, "eager": s.eager, "dynamic": s.dynamic,
+        "initial_dlm_fc": s.initial[0], "initial_tlm_attention": s.initial[1],
+        "stop_at_end": s.end_token is not None, "end_token": s.end_token or 0, "max_draft": s.max_draft,
+        "tau": s.tau, "capacity": s.capacity, "start": s.start, "engines": s.engines,
+        "dlm_fc_low": s.dlm_fc[0], "dlm_fc_high": s.dlm_fc[1],
+        "tlm_attention_low": s.tlm_attention[0], "tlm_attention_high": s.tlm_attention[1],
+    }
+    word = 0
+    for name, field in layout:
+        value = int(values[str(name)])
+        if value >> field.width:
+            raise ValueError(f"{name} has {field.width} bits, {value} does not fit")
+        word |= value << field.offset
+    return word
