@@ -36,10 +36,11 @@ def measure(report: Report) -> str:
              figures["xcup"][i]["ff"], figures["ecp5"][i]["fmax_mhz"]] for i, name in enumerate(MODES)]
     rows += [[name, *lut, 64, ff, mhz] for name, (*lut, ff, mhz) in PUBLIC.items()]
     text = "".join(f"| {' | '.join(map(str, row))} |\n" for row in (COLUMNS, ["---"] * len(COLUMNS), *rows))
-    both = figures["xcup"][2]["relative"]
-    more = ", ".join(f"{key.upper()} {both[key]:+.1%}" for key in ("lut", "ff", "dsp"))
-    return (f"{text}\nBoth modes over systolic only, on xcup: {more} "
-            "(SPECTRA, whole tile: LUT +82%, FF +79%, DSP +10.4%).\n")
+    text += "\nBoth modes over systolic only (SPECTRA, whole tile: LUT +82%, FF +79%, DSP +10.4%):\n"
+    for target in ("xcup", "xc7"):
+        both = figures[target][2]["relative"]
+        text += f"{target} {', '.join(f'{key.upper()} {both[key]:+.1%}' for key in ('lut', 'ff', 'dsp'))}.\n"
+    return text
 
 
 def main() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 from amaranth.hdl import DomainRenamer, Module, Mux, Signal, signed
 from amaranth.lib import data, enum, fifo, memory, stream
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
+from rtl.tile.compute_engine import ComputeEngine
 from rtl.unit import Unit
 from sim_models.params.base import Params, param
 
@@ -206,4 +207,21 @@ class Plain(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         self._build(self, m)
+        return m
+
+
+class FourEngines(Unit):
+    """Four compute engines side by side."""
+
+    block = "four_engines"
+
+    def __init__(self) -> None:
+        self.engines = [ComputeEngine() for _ in range(4)]
+        super().__init__(NoParams(), {f"engine_{i}": Out(e.signature) for i, e in enumerate(self.engines)})
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        for i, engine in enumerate(self.engines):
+            m.submodules[f"inner_{i}"] = engine
+            connect(m, flipped(getattr(self, f"engine_{i}")), engine)
         return m

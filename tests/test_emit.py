@@ -15,7 +15,9 @@ from gen import emit as emit_module
 from gen.emit import Port, emit, to_rtlil
 from gen.errors import EmitError
 from rtl.registry import BLOCKS
+from rtl.tile.compute_engine import ComputeEngine
 from tests.emit_units import (
+    FourEngines,
     Fours,
     FoursParams,
     Grid,
@@ -54,6 +56,14 @@ def test_equal_units_are_one_module(monkeypatch):
     assert len(design.modules["fours"]) < 3000
 
 
+def test_four_engines_cost_a_top_more_than_one():
+    """In modules and in text; a command's time follows from both (every unit is elaborated once)."""
+    one, four = emit(ComputeEngine()), emit(FourEngines())
+    assert list(four.modules) == [*one.modules, "four_engines"]
+    assert all(four.modules[name] == text for name, text in one.modules.items())
+    assert len(four.verilog) < 1.3 * len(one.verilog)
+
+
 def _counted(body, log):
     def counted(self, platform):
         log.append(self.block)
@@ -65,6 +75,7 @@ _HASHES = """
 import hashlib, sys
 from gen.emit import emit
 from rtl.registry import BLOCKS
+from rtl.tile.compute_engine import ComputeEngine
 from tests.emit_units import Fours, TwoClocks
 for make in (Fours, TwoClocks, *(lambda b=b: b.unit(b.params()) for b in BLOCKS.values())):
     design = emit(make())

@@ -3,14 +3,15 @@
 import itertools
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_models.golden.compute_engine import ComputeEngine, Response, cycles, gap, multiply, steps
+from rtl.layouts import ArrayMode, EngineStatus, gemm_command
+from sim_models.golden.compute_engine import STATUS, ComputeEngine, Response, cycles, gap, multiply, steps
 from sim_models.golden.gemm import (
     MODES,
     Command,
@@ -256,3 +257,11 @@ def test_waiting_for_ever_is_an_error_of_the_model() -> None:
         engine.command(Command(m=1, k=1, n=1))
     with pytest.raises(ValueError, match="the command needs half 0 of the weight memory, which is empty"):
         engine.command(Command(m=2, k=1, n=1))      # a wrong block decides nothing before all are there
+
+
+def test_numbers_of_modes_and_statuses_are_those_of_the_hardware():
+    assert [mode.name.lower() for mode in ArrayMode] == list(MODES)
+    assert [status.name.lower() for status in EngineStatus] == list(STATUS)
+    assert [m.value for m in ArrayMode] == list(range(len(MODES)))
+    assert [s.value for s in EngineStatus] == list(range(len(STATUS)))
+    assert [f.name for f in fields(Command)] == list(dict(gemm_command))
