@@ -328,13 +328,13 @@ def test_broken_lists_are_noticed(change: tuple[str, str]) -> None:
     # the choice stays with the same token
     ("pending.write.en.eq(first_pending | last_pop | op.pick)", "pending.write.en.eq(first_pending | last_pop)"),
     # a full pool takes another token
-    ("~op.initial & ~self.full & ~(self.flush", "~op.initial & ~(self.flush"),
+    ("op.awake & ~self.full & ~(self.flush", "op.awake & ~(self.flush"),
     # the bonus token stays in the pool
     ("self.verdict.ready.eq(op.locked == 0)", "self.verdict.ready.eq(op.locked <= 1)"),
     # a rest stays although not all were accepted
     ("told.bonus & (told.accepted == op.locked) & op.pending", "told.bonus & op.pending"),
     # a flush in the middle of a verdict
-    ("self.flush.ready.eq(~op.initial & ~walking)", "self.flush.ready.eq(~op.initial)"),
+    ("self.flush.ready.eq(op.awake & ~walking)", "self.flush.ready.eq(op.awake)"),
     # flushed tokens are found
     ("cam.every.eq(op.initial | op.drop)", "cam.every.eq(op.initial)"),
     # memory is not cleared after reset
@@ -342,7 +342,7 @@ def test_broken_lists_are_noticed(change: tuple[str, str]) -> None:
     # a round does not notice that nothing is left
     ("over.eq((budget == 0) | (op.settled & ~tournament.best_key[-1]))", "over.eq(budget == 0)"),
     # verdicts wait until there is room
-    ("with m.Elif(self.verdict.valid):", "with m.Elif(self.verdict.valid & ~self.full):"),
+    ("self.verdict.valid & op.awake", "self.verdict.valid & op.awake & ~self.full"),
     # requests grow older for ever, and no round can start
     ("m.d.sync += aging.eq(0)", "m.d.sync += aging.eq(1)"),
 ], ids=["overwritten", "choice", "full", "bonus", "rest", "flush", "cam", "clear", "round", "verdict", "aging"])
@@ -360,7 +360,7 @@ def test_eager_pool_keeps_every_token_in_order(entries: int) -> None:
 
 @pytest.mark.parametrize("change", [
     ("(~self.moved.valid | self.moved.ready)", "1"),
-    ("~initial & ~self.full & ~self.command.valid", "~initial & ~self.full"),
+    ("& ~self.full & ~self.command.valid", "& ~self.full"),
     ("lists.pop.eq((command.action == EagerAction.DROP_FIRST) & (lists.count != 0))",
      "lists.pop.eq(command.action == EagerAction.DROP_FIRST)"),
     ("lists.drop.eq(command.action == EagerAction.FLUSH)", "lists.drop.eq(0)"),

@@ -1,10 +1,12 @@
 """Long random traffic for the Shared Pool: every output of every cycle against the model, far faster than a bench."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gen.emit import emit
 from rtl.manager.shared_pool import SharedPool
 from sim_models.golden.shared_pool import Inputs
 from sim_models.golden.shared_pool import SharedPool as Model
@@ -77,3 +79,13 @@ def _hide(p: SharedPoolParams, got: list[Any], waking: bool) -> None:
     at = CHECKED.index("selected__payload")
     if got[at] >> p.entry_bits and not waking:
         got[at] = packed_selected(p, "end")
+
+
+@pytest.mark.parametrize(("entries", "request_width"), [(512, 7), (7, 3), (100, 5)])
+def test_size_is_that_of_the_memories(entries: int, request_width: int) -> None:
+    p = SharedPoolParams(entries=entries, request_width=request_width)
+    memories = re.findall(r"reg \[(\d+):0\] \w+ \[(\d+):0\];", emit(SharedPool(p)).verilog)
+    bits = sum((int(width) + 1) * (int(depth) + 1) for width, depth in memories)
+    # the two nodes under the root are registers
+    root = 2 * (p.tournament.key_width + request_width - 1)
+    assert p.storage_bits == bits + root

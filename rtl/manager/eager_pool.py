@@ -24,7 +24,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.manager.token_lists import TokenLists, table
 from rtl.manager_layouts import EagerAction, eager_command, pool_entry
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.manager import H_WIDTH, EagerPoolParams
 
 __all__ = ["EagerPool"]
@@ -92,7 +92,8 @@ class EagerPool(Unit):
         turn = Signal(p.request_width)
         command = self.command.payload
         m.d.comb += [
-            self.command.ready.eq(~initial), self.insert.ready.eq(~initial & ~self.full & ~self.command.valid),
+            self.command.ready.eq(~initial & ~in_reset()),
+            self.insert.ready.eq(~initial & ~in_reset() & ~self.full & ~self.command.valid),
             lists.query.eq(lists.first), self.used.eq(lists.used), self.full.eq(lists.full),
         ]
         with m.If(initial):

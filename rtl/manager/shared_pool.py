@@ -31,6 +31,9 @@ cycles a token, plus one for every other operation in between; the same for ever
 have been chosen; afterwards a cycle for every request's age. Throughput: an insertion, a flush or a verdict a cycle
 and a look a cycle. After reset nothing is taken for 2 * requests cycles.
 
+Cost of 512 entries and 128 requests (Yosys, xcup): 2,900 LUT, 2,300 LUT as memory, 510 flip-flops, no block RAM, no
+DSP; 6.8 KB of memory in all, of which 3.1 KB are positions, tokens and H (SADDLE counts 1 KB).
+
 Positions must follow one another within a request. A verdict must come for every request with locked tokens.
 Reference: SADDLE IV-B.
 """
@@ -45,7 +48,7 @@ from rtl.manager.request_cam import RequestCam
 from rtl.manager.token_lists import TokenLists, table
 from rtl.manager.tournament import Tournament
 from rtl.manager_layouts import pool_entry, selected_beat, verdict
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.manager import H_WIDTH, SharedPoolParams
 
 __all__ = ["SharedPool"]
@@ -142,7 +145,7 @@ class SharedPool(Unit):
         m.d.comb += [
             self.candidate.eq(tournament.best),
             room.eq(~self.selected.valid | self.selected.ready),
-            self.start.ready.eq(~op.initial & ~self.selecting & ~ending & ~aging & (self.locked == 0)),
+            self.start.ready.eq(op.awake & ~self.selecting & ~ending & ~aging & (self.locked == 0)),
             # a key of zero: nothing is pending
             over.eq((budget == 0) | (op.settled & ~tournament.best_key[-1])),
             op.may_choose.eq(self.selecting & op.settled & room & ~over),
@@ -175,8 +178,9 @@ class SharedPool(Unit):
                 with m.If(op.turn.all()):
                     m.d.sync += op.initial.eq(0)
         m.d.comb += [
-            self.flush.ready.eq(~op.initial & ~walking),
-            self.insert.ready.eq(~op.initial & ~self.full & ~(self.flush.valid & ~walking)),
+            op.awake.eq(~op.initial & ~in_reset()),
+            self.flush.ready.eq(op.awake & ~walking),
+            self.insert.ready.eq(op.awake & ~self.full & ~(self.flush.valid & ~walking)),
             op.fill.eq(op.initial & ~second), op.clear.eq(op.initial & second),
         ]
         with m.If(op.initial):
@@ -185,7 +189,7 @@ class SharedPool(Unit):
             m.d.comb += [op.request.eq(self.flush.payload), op.drop.eq(1)]
         with m.Elif(self.insert.valid & self.insert.ready):
             m.d.comb += [op.request.eq(self.insert.payload.request), op.insert.eq(1)]
-        with m.Elif(self.verdict.valid):
+        with m.Elif(self.verdict.valid & op.awake):
             m.d.comb += [op.request.eq(told.request), op.judge.eq(1)]
         with m.Elif(op.may_choose):
             m.d.comb += [op.request.eq(tournament.best), op.pick.eq(self.eligible), op.skip.eq(~self.eligible)]
@@ -294,6 +298,7 @@ class _Operation:
 
     def __init__(self, p: SharedPoolParams) -> None:
         self.initial = Signal(init=1)                # not yet cleared since reset
+        self.awake = Signal()
         self.turn = Signal(p.request_width)          # request that is cleared or grows older next
         self.request = Signal(p.request_width)
         self.fill, self.clear = Signal(), Signal()

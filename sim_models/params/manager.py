@@ -97,6 +97,18 @@ class SharedPoolParams(PoolParams):
         return max(self.aging_width, self.request_width) + 1
 
     @property
+    def storage_bits(self) -> int:
+        """Bits of all memories together: what the pool's size really is (SADDLE counts 16 an entry: 1 KB)."""
+        parts = -(-self.request_width // 4)
+        cuts = [self.request_width * n // parts for n in range(parts + 1)]
+        rows = sum(1 << (high - low) for low, high in zip(cuts[:-1], cuts[1:], strict=True))
+        key = self.tournament.key_width
+        tree = sum((key + level) << (self.request_width - level) for level in range(self.request_width))
+        entry = self.entry_bits - self.request_width + self.index_width + rows
+        request = 2 * self.count_width + 3 * self.index_width + self.age_width
+        return self.entries * entry + self.requests * request + tree
+
+    @property
     def cam(self) -> RequestCamParams:
         """Parameters of the memory that finds the entries of a request."""
         return RequestCamParams(entries=self.entries, request_width=self.request_width)

@@ -163,3 +163,19 @@ async def the_first_token_can_be_dropped(dut: Any) -> None:
         if n < len(tokens):
             compare(seen.token or 0, tokens[n].token, "the first token")
     await play.finish()
+
+
+@bench_test(timeout_us=100)
+async def nothing_is_taken_in_reset(dut: Any) -> None:
+    """Known fault: ready is high during reset, and what is taken then is lost."""
+    await start(dut)
+    play = Play(dut, rng())
+    await play.wake()
+    names = [name for name in CHECKED if name.endswith("ready")]
+    dut.rst.value = 1
+    await cycles(1)
+    compare([int(getattr(dut, name).value) for name in names], [0] * len(names), "ready in reset")
+    dut.rst.value = 0
+    play.model.reset()
+    await play.wake()
+    await play.finish()

@@ -330,3 +330,18 @@ async def only_eligible_requests_take_part(dut: Any) -> None:
         for request in range(p.requests):
             await play.cycle(Inputs(flush=request))
     await play.finish()
+
+
+@bench_test(timeout_us=100)
+async def nothing_is_taken_in_reset(dut: Any) -> None:
+    """Known fault: ready is high during reset, and what is taken then is lost."""
+    play = await begin(dut)
+    await play.idle(2)
+    names = [name for name in CHECKED if name.endswith("ready")]
+    dut.rst.value = 1
+    await cycles(1)
+    compare([int(getattr(dut, name).value) for name in names], [0] * len(names), "ready in reset")
+    dut.rst.value = 0
+    play.model.reset()
+    await play.wake()
+    await play.finish()
