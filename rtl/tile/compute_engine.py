@@ -45,7 +45,7 @@ from rtl.layouts import (
 )
 from rtl.memory.fifo import Fifo
 from rtl.tile.activation_feeder import ActivationFeeder
-from rtl.tile.fill_control import FillControl
+from rtl.tile.fill_control import FillControl, in_half
 from rtl.tile.gemm_decoder import GemmDecoder
 from rtl.tile.gemm_sequencer import GemmSequencer
 from rtl.tile.output_reader import OutputReader
@@ -176,10 +176,10 @@ class ComputeEngine(Unit):
         # What a command has done with is passed on when its last column group is through with it.
         ended = Signal(data.StructLayout({"output": 2, "activation": 2, "weight": 2, "psum": 2, "kept": 1}))
         m.d.comb += [
-            ended.output.eq((results.done & ~done.keep) << done.output_half),
-            ended.activation.eq((results.done & done.release_activation) << done.activation_half),
-            ended.weight.eq((results.done & done.release_weight) << done.weight_half),
-            ended.psum.eq((results.done & done.accumulate & ~done.keep) << done.psum_half),
+            ended.output.eq(in_half(results.done & ~done.keep, done.output_half)),
+            ended.activation.eq(in_half(results.done & done.release_activation, done.activation_half)),
+            ended.weight.eq(in_half(results.done & done.release_weight, done.weight_half)),
+            ended.psum.eq(in_half(results.done & done.accumulate & ~done.keep, done.psum_half)),
             ended.kept.eq(results.done & done.keep),
         ]
         passing = Signal(p.groups)
@@ -201,13 +201,13 @@ class ComputeEngine(Unit):
 
         # The halves of the other memories.
         for name in ("activation", "weight"):
-            m.d.comb += fills[name].claim.eq((taken & job[f"release_{name}"]) << job[f"{name}_half"])
+            m.d.comb += fills[name].claim.eq(in_half(taken & job[f"release_{name}"], job[f"{name}_half"]))
         for name, fill in fills.items():
             m.d.comb += fill.free.eq(ended[name] | getattr(decoder, f"release_{name}"))
         m.d.sync += keeping.eq(keeping + (taken & job.keep) - ended.kept)
         m.d.comb += [
-            fills["psum"].claim.eq((taken & (job.accumulate | job.keep)) << job.psum_half),
-            fills["psum"].store.eq((results.done & done.keep) << done.psum_half),
+            fills["psum"].claim.eq(in_half(taken & (job.accumulate | job.keep), job.psum_half)),
+            fills["psum"].store.eq(in_half(results.done & done.keep, done.psum_half)),
             fills["psum"].store_size.eq(done.size),
             fills["psum"].blocked.eq(decoder.psum_wanted | (keeping != 0)),
         ]

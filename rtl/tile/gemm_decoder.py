@@ -15,6 +15,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.layouts import ArrayMode, EngineStatus, gemm_command, gemm_job
+from rtl.tile.fill_control import in_half
 from rtl.unit import Unit, in_reset
 from sim_models.params.tile import DIM_WIDTH, ComputeEngineParams
 
@@ -154,7 +155,7 @@ class GemmDecoder(Unit):
         for port, half, flag in ((self.release_activation, a, command.release_activation),
                                  (self.release_weight, w, command.release_weight),
                                  (self.release_psum, s, command.accumulate)):
-            m.d.comb += port.eq((self.refused & flag) << half)
+            m.d.comb += port.eq(in_half(self.refused & flag, half))
         return m
 
     def _faults(self, m: Module, command: Any, k_words: Any, n_tiles: Any) -> tuple[Signal, Signal]:
