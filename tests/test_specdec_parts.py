@@ -242,6 +242,23 @@ def test_eager_tokens_move_or_go(matches: bool) -> None:
     s.check()
 
 
+def test_eager_tokens_wait_for_their_own_verdict() -> None:
+    s = Scheduler(Settings(lanes=2), Cumulative(0), [(1, 20), (1, 20)])
+    for token in (5, 6, 7):
+        jobs = s.begin_drafts(0) + s.begin_drafts(1)
+        assert [j.request for j in jobs] == [0, 1]
+        for job in jobs:
+            s.drafted(job, token, ONE)
+        s.dispatch()
+    assert s.verdict(0, 1, 6, True) == [5, 6]
+    assert [(e.request, e.token, e.locked) for e in s.pool.entries] == [(1, 5, True), (0, 7, False)]
+    assert [e.token for e in s.eager[1].entries] == [6, 7]
+    assert s.dispatch() is None
+    assert s.verdict(1, 1, 6, True) == [5, 6]
+    assert [(e.request, e.token) for e in s.pool.entries] == [(0, 7), (1, 7)]
+    assert s.dispatch() == {r: [Entry(r, 3, 7, ONE, locked=True)] for r in (0, 1)}
+
+
 def test_state_is_all_there_is() -> None:
     def grown() -> Scheduler:
         return Scheduler(Settings(lanes=2), Goodput(1, 8, 1), [(2, 9), (1, 9), (4, 9)], end=0)

@@ -339,6 +339,7 @@ class Scheduler:
             assert r.verifying or not eager or not self.pool.free, (r, tokens)
             assert r.h == (tokens[-1].h if tokens else ONE), (r, tokens)
         assert min(p.free for p in (self.pool, *self.eager)) >= 0
+        assert self.settings.eager or not any(p.entries for p in self.eager)
         assert sum(r.live for r in self.requests) == sum(len(p.entries) for p in (self.pool, *self.eager))
 
     def state(self) -> tuple[Any, ...]:
