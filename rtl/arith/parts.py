@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Value
 
 from rtl.arith.pick import pick
 from rtl.arith.pipeline import wire
@@ -87,7 +87,7 @@ def pack_float32(m: Module, *, sign: Value, exponent: Value, significand: Value,
     sign:
         Of the result, also of zeros and infinities.
     exponent:
-        Biased by 127, signed with at least 10 bits; any value.
+        Biased by 127, signed; any value.
     significand:
         At most 25 bits, the leading one on top.
     below:
@@ -95,21 +95,21 @@ def pack_float32(m: Module, *, sign: Value, exponent: Value, significand: Value,
     zero, infinite, nan:
         The result is that instead, the last named first. A zero must not come with an exponent of 255 or more.
     """
-    assert len(exponent) >= 10
     if len(significand) == 25:
         kept, up = round_nearest_even(significand, below)
         fraction = kept[:23]
+        up = wire(m, up, "round_up")
+        # a carry out of the fraction is the next exponent with fraction 0, as it should be; what it does to the
+        # exponent's range is decided beside the adder and not after it
+        carry = wire(m, up & fraction.all(), "round_carry")
     else:
         assert len(significand) <= 24
         assert not below
-        fraction, up = Cat(Const(0, 24 - len(significand)), significand[:-1]), Const(0)
-    # a carry out of the fraction is the next exponent with fraction 0, as it should be
-    code = Signal(signed(len(exponent) + 23), name="rounded_code")
-    m.d.comb += code.eq(Cat(fraction, exponent).as_signed() + up)
-    rounded = code[23:].as_signed()
-    is_zero = wire(m, (rounded <= 0) | zero, "packs_zero")
-    is_inf = wire(m, (rounded >= 255) | infinite, "packs_infinity")
-    body = Mux(is_inf, 0x7F800000, Mux(is_zero, 0, code[:31]))
+        fraction, up, carry = Cat(Const(0, 24 - len(significand)), significand[:-1]), Const(0), Const(0)
+    code = wire(m, (Cat(fraction, exponent[:8]) + up)[:31], "rounded_code")
+    is_zero = wire(m, (exponent < 0) | ((exponent == 0) & ~carry) | zero, "packs_zero")
+    is_inf = wire(m, (exponent > 254) | ((exponent == 254) & carry) | infinite, "packs_infinity")
+    body = Mux(is_inf, 0x7F800000, Mux(is_zero, 0, code))
     return Mux(nan, NAN, Cat(body[:31], sign))
 
 

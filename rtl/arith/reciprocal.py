@@ -14,7 +14,7 @@ Latency: ``stages`` cycles. Throughput: one reciprocal a cycle. Back-pressure: s
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
 from rtl.arith.parts import Float32, read_table
 from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
@@ -77,15 +77,17 @@ class Reciprocal(Unit):
 
         s = pipe.cut(guess=s.guess, product=Cat(s.mantissa, 1) * s.guess, **others())
 
-        # 1 - x * guess is a small number of either sign: above it all bits are alike
-        error = wire(m, -s.product[:27], "error")[9:27].as_signed()
+        # 1 - x * guess is a small number of either sign: above it all bits are alike; its last bit does not matter,
+        # so that the complement serves as the negative
+        error = (~s.product)[9:27].as_signed()
         s = pipe.cut(guess=s.guess, correction=s.guess * error, **others())
 
-        better = (s.guess << 13) + (s.correction >> 18)
-        rounded = wire(m, (better + 32)[6:31], "rounded")       # 2^24 for a power of two
-        code = wire(m, (s.exponent << 23) + rounded - (1 << 23), "code")
-        flushed = s.zero | (code[23:] == 0) | code[-1]
-        body = Mux(s.infinite, 0x7F800000, Mux(flushed, 0, code[:31]))
+        # half a unit is added in the zeros of the guess
+        better = Cat(Const(32, 13), s.guess) + (s.correction >> 18)
+        rounded = wire(m, better[6:31], "rounded")              # 2^24 for a power of two
+        exponent = wire(m, s.exponent + rounded[24], "exponent")
+        flushed = s.zero | (exponent <= 0)
+        body = Mux(s.infinite, 0x7F800000, Mux(flushed, 0, Cat(rounded[:23], exponent[:8])))
         s = pipe.cut(result=Mux(s.nan, NAN, Cat(body[:31], s.sign)))
         m.d.comb += self.result.eq(s.result)
         return m

@@ -2,9 +2,12 @@
 
 ::
 
-    x -> table -> slope x position -> guess -> x * guess = root -> root * guess -> guess * error -> add, pack
-               ^                   ^        ^                   ^               ^                ^          ^
-              (registers: `stages` of these seven places)
+    x -> table -> slope x position -> guess -> x * guess -> round = root -> root * guess
+               ^                   ^        ^            ^               ^               ^
+
+      -> guess * error -> add, round, pack -> result
+                       ^                   ^
+        (registers: `stages` of these eight places)
 
 Within 0.627 ulp; exact for powers of four. +0 gives infinity, -0 minus infinity, +infinity +0; negative numbers
 and NaN give NaN. Four multipliers, each of which fits a DSP block.
@@ -14,7 +17,7 @@ Latency: ``stages`` cycles. Throughput: one root a cycle. Back-pressure: see :mo
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
 from rtl.arith.parts import Float32, read_table
 from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
@@ -52,7 +55,7 @@ class ReciprocalSqrt(Unit):
 
     def body(self, platform: Any) -> Module:
         m = Module()
-        pipe = Pipeline(m, self, 7, self.p.stages)
+        pipe = Pipeline(m, self, 8, self.p.stages)
         shape, table = RSQRT, rsqrt_table()
 
         # an odd exponent (biased: an even one) lends its one to the significand, which is from 1 to 4
@@ -82,16 +85,19 @@ class ReciprocalSqrt(Unit):
         significand = Mux(s.odd, Cat(0, s.mantissa, 1), Cat(s.mantissa, 1))
         s = pipe.cut(root=significand * s.guess, **others("guess"))
 
-        root = wire(m, (s.root + (1 << 14))[15:41], "rounded_root")
-        s = pipe.cut(product=root * s.guess, **others("guess"))
+        s = pipe.cut(root=(s.root + (1 << 14))[15:41], **others("guess"))
 
-        # 1 - root * guess is a small number of either sign: above it all bits are alike
-        error = wire(m, -s.product[:29], "error")[11:29].as_signed()
+        s = pipe.cut(product=s.root * s.guess, **others("guess"))
+
+        # 1 - root * guess is a small number of either sign: above it all bits are alike; its last bit does not
+        # matter, so that the complement serves as the negative
+        error = (~s.product)[11:29].as_signed()
         s = pipe.cut(correction=s.guess * error, **others("guess"))
 
-        better = (s.guess << 13) + (s.correction >> 19)
-        rounded = wire(m, (better + 32)[6:31], "rounded")       # 2^24 for a power of four
-        code = wire(m, Cat(rounded[:23], s.exponent + rounded[24])[:31], "code")
+        # half a unit is added in the zeros of the guess
+        better = Cat(Const(32, 13), s.guess) + (s.correction >> 19)
+        rounded = wire(m, better[6:31], "rounded")              # 2^24 for a power of four
+        code = Cat(rounded[:23], (s.exponent + rounded[24])[:8])
         body = Mux(s.infinite, 0x7F800000, Mux(s.zero, 0, code))
         s = pipe.cut(result=Mux(s.nan, NAN, Cat(body[:31], s.sign & s.infinite)))
         m.d.comb += self.result.eq(s.result)

@@ -68,8 +68,9 @@ def reciprocal(x: Any) -> np.ndarray:
     x = flush(x)
     code = bits(x).astype(np.int64)
     sign, exponent, mantissa = code >> 31 << 31, code >> 23 & 0xFF, code & 0x7FFFFF
+    # the complement stands for the negative: one less in the 40th bit
     guess = _read(reciprocal_table(), mantissa >> 16, mantissa >> 4 & 0xFFF, -1) >> 2
-    error = (1 << 40) - (mantissa + (1 << 23)) * guess
+    error = ~((mantissa + (1 << 23)) * guess - (1 << 40))
     better = (guess << 13) + ((guess * (error >> 9)) >> 18)
     rounded = (better + 32) >> 6                        # units of 2^-24, 2^24 for a power of two
     result = ((253 - exponent) << 23) + rounded - (1 << 23)
@@ -90,7 +91,7 @@ def rsqrt(x: Any) -> np.ndarray:
     odd = ~exponent & 1                                 # of the true exponent, 127 less
     guess = _read(rsqrt_table(), odd << 6 | mantissa >> 17, mantissa >> 5 & 0xFFF, -1) >> 2
     root = ((((mantissa + (1 << 23)) << odd) * guess) + (1 << 14)) >> 15
-    error = (1 << 42) - root * guess
+    error = ~(root * guess - (1 << 42))
     better = (guess << 13) + ((guess * (error >> 11)) >> 19)
     rounded = (better + 32) >> 6
     # biased: 127 - floor((exponent - 127) / 2) - 1, with the guess in [1/2, 1)

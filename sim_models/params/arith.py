@@ -134,4 +134,4 @@ class ReciprocalParams(Params):
 class ReciprocalSqrtParams(Params):
     """Parameters of the reciprocal square root."""
 
-    stages: int = _stages(7, 7)
+    stages: int = _stages(8, 8)
