@@ -33,7 +33,7 @@ from rtl.arith.parts import round_nearest_even
 from rtl.arith.pick import pick
 from rtl.manager.token_lists import table
 from rtl.manager_layouts import DraftPolicy, draft_decision, draft_token, draft_update, pool_entry
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.manager import H_WIDTH, TAU_ENTRIES, DraftControllerParams
 
 __all__ = ["DraftController"]
@@ -128,7 +128,7 @@ class DraftController(Unit):
         turn = Signal(p.request_width)
         busy = Signal()                         # a token was taken in the cycle before
         token, told = self.drafted.payload, self.update.payload
-        idle = ~initial & ~busy & ~self.to_shared.valid & ~self.to_eager.valid
+        idle = ~initial & ~busy & ~self.to_shared.valid & ~self.to_eager.valid & ~in_reset()
         m.d.comb += [
             self.update.ready.eq(idle), self.drafted.ready.eq(idle & ~self.update.valid),
             read.addr.eq(Mux(self.update.valid, told.request, token.request)), self.look.eq(token.request),

@@ -35,7 +35,7 @@ from rtl.manager.softmax_finish import SoftmaxFinish
 from rtl.manager.softmax_scan import SoftmaxScan
 from rtl.manager.softmax_sum import SoftmaxSum
 from rtl.manager_layouts import logits_beat, softmax_result
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.manager import SoftmaxUnitParams
 
 __all__ = ["SoftmaxUnit"]
@@ -70,7 +70,7 @@ class SoftmaxUnit(Unit):
         # everything stands while a vector is complete and the one before is not
         enable = ~total.o_valid | finish.i.ready
         m.d.comb += [
-            scan.enable.eq(enable), total.enable.eq(enable), self.i.ready.eq(enable),
+            scan.enable.eq(enable), total.enable.eq(enable), self.i.ready.eq(enable & ~in_reset()),
             scan.i_valid.eq(self.i.valid), scan.beat.eq(self.i.payload),
             total.i_valid.eq(scan.o_valid), total.values.eq(scan.values), total.step.eq(scan.step),
             total.vector.eq(scan.vector),

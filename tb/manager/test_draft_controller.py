@@ -290,3 +290,18 @@ async def routes(dut: Any) -> None:
     o = await play.cycle(Inputs(**play.held, settings=play.settings))
     compare(o.shared is not None, True, "it is still there")
     await play.finish()
+
+
+@bench_test(timeout_us=100)
+async def nothing_is_taken_in_reset(dut: Any) -> None:
+    """Known fault: ready is high during reset, and what is taken then is lost."""
+    await start(dut)
+    play = Play(dut, rng())
+    await play.wake()
+    dut.rst.value = 1
+    await cycles(1)
+    compare([int(dut.drafted__ready.value), int(dut.update__ready.value)], [0, 0], "ready in reset")
+    dut.rst.value = 0
+    play.model.reset()
+    await play.wake()
+    await play.finish()

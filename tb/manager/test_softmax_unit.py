@@ -147,3 +147,16 @@ async def a_result_waits_and_nothing_is_lost(dut: Any) -> None:
     bench.sink.rate(1.0)
     got = await bench.sink.take(len(vectors))
     compare(np.stack([got[name] for name in FIELDS], axis=1), expected(bench.p, vectors), "results")
+
+
+@bench_test(timeout_us=100)
+async def nothing_is_taken_in_reset(dut: Any) -> None:
+    """Known fault: ready is high during reset, and what is taken then is lost."""
+    await start(dut)
+    await cycles(3)
+    dut.rst.value = 1
+    await cycles(1)
+    compare(int(dut.i__ready.value), 0, "ready in reset")
+    dut.rst.value = 0
+    await cycles(1)
+    compare(int(dut.i__ready.value), 1, "ready after reset")
