@@ -1,8 +1,8 @@
 """Finds the entries of a request: a content-addressed memory turned on its side.
 
-Row r has a bit for every entry that belongs to request r. The number of a request is cut into parts of up to 4
+Row r has a bit for every entry that belongs to request r. The number of a request is cut into parts of up to 5
 bits, each with rows of its own, and an entry belongs to the request when its bit is set for all parts: 7 bits take
-16 + 8 rows instead of 128. Changing an entry reads its rows, changes its bit and writes them back::
+8 + 16 rows instead of 128. Changing an entry reads its rows, changes its bit and writes them back::
 
     request ->  upper part -> rows -> \\
                                        and -> match
@@ -74,11 +74,8 @@ class RequestCam(Unit):
                      look.eq(self.look)]
         chosen = self._decode(m)
 
-        parts = -(-p.request_width // 4)
-        cuts = [p.request_width * n // parts for n in range(parts + 1)]
         here, there, writes = [], [], []
-        for n in range(parts):
-            part = slice(cuts[n], cuts[n + 1])
+        for n, part in enumerate(p.parts):
             m.submodules[f"rows_{n}"] = rows = table(p.entries, 1 << (part.stop - part.start))
             port, old, seen = rows.write_port(), rows.read_port(domain="comb"), rows.read_port(domain="comb")
             m.d.comb += [port.addr.eq(request[part]), port.en.eq(write), old.addr.eq(request[part]),

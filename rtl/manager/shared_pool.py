@@ -218,18 +218,19 @@ class SharedPool(Unit):
                                            for memory in (locked_counts, pending_firsts))
         m.d.comb += [op.look_locked.addr.eq(self.look), op.look_pending.addr.eq(self.look)]
 
+        behind = Mux(op.pop, lists.second, lists.next_entry)
         first_pending, last_pop, older = Signal(), Signal(), Signal(p.age_width)
         m.d.comb += [
             *locked.addresses, *pending.addresses, *age.addresses,
             op.locked.eq(locked.read.data), op.first.eq(pending.read.data),
             lists.clear.eq(op.clear), lists.append.eq(op.insert), lists.pop.eq(op.pop), lists.drop.eq(op.drop),
-            lists.request.eq(op.request), lists.query.eq(Mux(op.pop, lists.first, op.first)),
+            lists.request.eq(op.request), lists.query.eq(op.first),
             self.used.eq(lists.used), self.full.eq(lists.full),
             first_pending.eq(op.insert & ~op.pending), last_pop.eq(op.pop & (op.locked == 0)),
             locked.write.en.eq(op.clear | op.drop | (op.pop & ~last_pop) | op.pick),
             locked.write.data.eq(Mux(op.clear | op.drop, 0, op.locked + Mux(op.pick, 1, -1))),
             pending.write.en.eq(first_pending | last_pop | op.pick),
-            pending.write.data.eq(Mux(op.insert, lists.entry, lists.next_entry)),
+            pending.write.data.eq(Mux(op.insert, lists.entry, behind)),
             older.eq(Mux(age.read.data.all(), age.read.data, age.read.data + 1)),
             age.write.en.eq(first_pending | last_pop | op.pick | op.age),
             age.write.data.eq(Mux(op.age, older, 0)),
@@ -250,7 +251,7 @@ class SharedPool(Unit):
             op.changed_request.eq(op.request),
             op.changed_alive.eq(op.insert | op.age | ((op.pick | op.pop) & left)),
             op.changed_age.eq(Mux(urgent, older, 0)),
-            op.changed_entry.eq(Mux(op.insert, lists.entry, Mux(op.age, op.first, lists.next_entry))),
+            op.changed_entry.eq(Mux(op.insert, lists.entry, Mux(op.age, op.first, behind))),
         ]
 
     def _payload(self, m: Module, op: "_Operation", lists: TokenLists, tournament: Tournament) -> None:

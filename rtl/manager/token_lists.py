@@ -39,9 +39,10 @@ class TokenLists(Unit):
     request: In(request_width)
         Whose list it is.
     query: In(index_width)
-        An entry; must be ``first`` when popping.
-    count, first: Out
-        Length of the request's list before the operation, and its first entry.
+        An entry.
+    count, first, second: Out
+        Length of the request's list before the operation, its first entry and the one behind; undefined where there
+        is none.
     next_entry: Out(index_width)
         The entry behind ``query``; undefined for the last of a list.
     entry: Out(index_width)
@@ -64,6 +65,7 @@ class TokenLists(Unit):
     query: Signal
     count: Signal
     first: Signal
+    second: Signal
     next_entry: Signal
     entry: Signal
     used: Signal
@@ -78,8 +80,8 @@ class TokenLists(Unit):
         index, count = p.index_width, p.count_width
         super().__init__(p, {
             "clear": In(1), "append": In(1), "pop": In(1), "drop": In(1), "request": In(p.request_width),
-            "query": In(index), "count": Out(count), "first": Out(index), "next_entry": Out(index),
-            "entry": Out(index), "used": Out(count), "full": Out(1),
+            "query": In(index), "count": Out(count), "first": Out(index), "second": Out(index),
+            "next_entry": Out(index), "entry": Out(index), "used": Out(count), "full": Out(1),
             "look_request": In(p.request_width), "look_count": Out(count), "look_first": Out(index),
         })
 
@@ -96,7 +98,8 @@ class TokenLists(Unit):
             here, there = memory.read_port(domain="comb"), memory.read_port(domain="comb")
             m.d.comb += [here.addr.eq(self.request), out.eq(here.data),
                          there.addr.eq(self.look_request), look.eq(there.data)]
-        after, after_free = successors.read_port(domain="comb"), successors.read_port(domain="comb")
+        # a port each: whose successor is wanted is known long before which of them is
+        after, after_first, after_free = (successors.read_port(domain="comb") for _ in range(3))
         link = successors.write_port()
 
         # Entries never used yet come first, so that no chain has to be laid after reset.
@@ -110,6 +113,7 @@ class TokenLists(Unit):
             self.full.eq(self.used == p.entries),
             empty.eq(self.count == 0),
             after.addr.eq(self.query), self.next_entry.eq(after.data),
+            after_first.addr.eq(self.first), self.second.eq(after_first.data),
             after_free.addr.eq(free), last.addr.eq(self.request),
         ]
 
@@ -118,7 +122,7 @@ class TokenLists(Unit):
             count_write.addr.eq(self.request), count_write.en.eq(self.clear | self.append | self.pop | self.drop),
             count_write.data.eq(Mux(self.clear | self.drop, 0, self.count + Mux(self.pop, -1, 1))),
             first_write.addr.eq(self.request), first_write.en.eq(self.pop | (self.append & empty)),
-            first_write.data.eq(Mux(self.pop, after.data, self.entry)),
+            first_write.data.eq(Mux(self.pop, self.second, self.entry)),
             last_write.addr.eq(self.request), last_write.en.eq(self.append), last_write.data.eq(self.entry),
         ]
 

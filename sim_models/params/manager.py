@@ -1,6 +1,7 @@
 """Parameters of the blocks in ``rtl/manager`` (SADDLE 1.2)."""
 
 import dataclasses
+import itertools
 
 from sim_models.params.arith import (
     Exp2Params,
@@ -57,6 +58,13 @@ class TokenListsParams(Params):
 class RequestCamParams(TokenListsParams):
     """Parameters of the memory that finds the entries of a request."""
 
+    @property
+    def parts(self) -> tuple[slice, ...]:
+        """Bits of a request's number that share a set of rows: at most 5, since memory in LUTs is 32 deep."""
+        count = -(-self.request_width // 5)
+        cuts = [self.request_width * n // count for n in range(count + 1)]
+        return tuple(slice(low, high) for low, high in itertools.pairwise(cuts))
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TournamentParams(Params):
@@ -99,9 +107,7 @@ class SharedPoolParams(PoolParams):
     @property
     def storage_bits(self) -> int:
         """Bits of all memories together: what the pool's size really is (SADDLE counts 16 an entry: 1 KB)."""
-        parts = -(-self.request_width // 4)
-        cuts = [self.request_width * n // parts for n in range(parts + 1)]
-        rows = sum(1 << (high - low) for low, high in zip(cuts[:-1], cuts[1:], strict=True))
+        rows = sum(1 << (part.stop - part.start) for part in self.cam.parts)
         key = self.tournament.key_width
         tree = sum((key + level) << (self.request_width - level) for level in range(self.request_width))
         entry = self.entry_bits - self.request_width + self.index_width + rows
