@@ -311,6 +311,15 @@ def test_every_request_is_served_in_time(requests: int, capacity: int, pool: str
         assert max(b - a for a, b in itertools.pairwise(passes)) <= span
 
 
+def test_micro_batches_take_turns() -> None:
+    """However slow the target, and however soon a micro-batch is ready again."""
+    model = chain(1, 2, 3, 0)
+    run = Simulation(model, model, [[0], [1], [2]], 12, Fixed(1), Settings(lanes=3, shared=False, eager=False),
+                     costs=Roofline(1, 1, 10, 1))
+    run.run()
+    assert [r.request for r in run.log] == [0, 1, 2] * 6
+
+
 def test_rows_never_exceed_the_capacity() -> None:
     draft, target = random_pair(4, 6)
     run = Simulation(draft, target, [[i] for i in range(6)], 20, Cumulative(0.05), Settings(capacity=8, start=4))

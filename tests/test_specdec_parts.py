@@ -259,6 +259,27 @@ def test_eager_tokens_wait_for_their_own_verdict() -> None:
     assert s.dispatch() == {r: [Entry(r, 3, 7, ONE, locked=True)] for r in (0, 1)}
 
 
+def test_in_turn_a_full_pass_waits_for_the_drafts_under_way() -> None:
+    s = Scheduler(Settings(lanes=2, capacity=3, eager=False), Fixed(4), [(1, 20), (1, 20)])
+    jobs = s.begin_drafts(0) + s.begin_drafts(1)
+    s.drafted(jobs[0], 5, ONE)
+    assert s.dispatch() is None
+    assert s.begin_drafts(0) == []
+    s.drafted(jobs[1], 6, ONE)
+    assert s.dispatch() == {0: [Entry(0, 1, 5, ONE, locked=True)], 1: []}
+    assert s.begin_drafts(0) == s.begin_drafts(1) == []
+
+
+def test_a_flushed_end_token_does_not_end_drafting() -> None:
+    s = Scheduler(Settings(shared=False, eager=False), Fixed(4), [(1, 20)], end=0)
+    job, = s.begin_drafts(0)
+    s.drafted(job, 0, ONE)
+    assert s.begin_drafts(0) == []
+    s.dispatch()
+    assert s.verdict(0, 0, 3, False) == [3]
+    assert s.begin_drafts(0) == [Job(0, 2)]
+
+
 def test_state_is_all_there_is() -> None:
     def grown() -> Scheduler:
         return Scheduler(Settings(lanes=2), Goodput(1, 8, 1), [(2, 9), (1, 9), (4, 9)], end=0)
