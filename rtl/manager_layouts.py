@@ -2,6 +2,7 @@
 
 from amaranth.lib import data, enum
 
+from rtl.manager.registers import COUNTERS
 from sim_models.params.manager import (
     H_WIDTH,
     DraftControllerParams,
@@ -11,7 +12,7 @@ from sim_models.params.manager import (
     SoftmaxUnitParams,
 )
 
-__all__ = ["COUNTERS", "DraftPolicy", "EagerAction", "Place", "VerifyKind", "draft_beat", "draft_decision",
+__all__ = ["DraftPolicy", "EagerAction", "Place", "VerifyKind", "draft_beat", "draft_decision",
            "draft_token", "draft_update", "drafted", "eager_command", "emitted", "logits_beat", "manager_counters",
            "manager_settings", "new_request", "pool_entry", "request_verdict", "selected_beat", "softmax_result",
            "softmax_step", "softmax_sums", "softmax_vector", "verdict", "verify_beat"]
@@ -142,13 +143,8 @@ def manager_settings(p: ManagerParams) -> data.StructLayout:
     })
 
 
-#: what the Manager counts: cycles first, then events
-COUNTERS = ("cycles", "drafting", "verifying", "both", "locked", "eager_full", "pool_full", "idle", "deciding",
-            "drafted", "stale", "eager", "accepted", "emitted", "passes", "served", "rows")
-
-
 def manager_counters() -> data.StructLayout:
-    """Counters of 32 bits that wrap round."""
+    """Counters of 32 bits that wrap round; see `rtl/manager/registers.py` for each."""
     return data.StructLayout(dict.fromkeys(COUNTERS, 32))
 
 

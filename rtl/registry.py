@@ -79,4 +79,5 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
           "SADDLE IV-A"),
     Block("manager", "manager", "who drafts, where tokens go, what is verified; counts every kind of waiting",
           "SADDLE IV"),
+    Block("manager_registers", "manager", "the Manager's switches and counters on AXI4-Lite", "SADDLE IV"),
 )}

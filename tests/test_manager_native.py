@@ -90,9 +90,11 @@ def test_reset_at_random_cycles() -> None:
         requests = random_traces(gen, 8, 8)
         play(machine, _engines(gen, SMALL, requests), 10_000, cycles=int(gen.integers(1, 500)))
         machine.restart(Switches(capacity=12), int(gen.integers(1, 3)))
-    engines = _engines(gen, SMALL, requests)
-    play(machine, engines, 60_000)
-    assert engines.texts == expected_texts(requests)
+        if seed % 10 == 9:
+            engines = _engines(gen, SMALL, requests)
+            play(machine, engines, 60_000)
+            assert engines.texts == expected_texts(requests)
+            machine.restart(Switches())
 
 
 @pytest.mark.parametrize("variant", ["-p", "full"])

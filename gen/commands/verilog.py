@@ -31,7 +31,11 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from gen.emit import emit
     from gen.products import write_products
     design = emit(config.block.unit(config.params))
-    files = write_products(design, args.output)
+    extra = {}
+    if config.block.name == "manager_registers":
+        from gen.products.registers import register_files
+        extra = register_files(config.params, design.top)
+    files = write_products(design, args.output, extra=extra)
     for name in files:
         report.line(f"wrote {args.output / name}")
     report.data.update(design=config.name, block=config.block.name, top=design.top,

@@ -15,10 +15,10 @@ The first of this list that can go ahead does:
 
 1. Migration: the first eager token of the lowest request that is not under verification moves to the Shared Pool
    if that has room.
-2. A draft token: H is multiplied by its probability. It goes to the Shared Pool if that has room, its request is not
-   under verification and has no eager tokens; else to its micro-batch's Eager Pool. It may be the draft's last:
-   below tau (``adaptive``), at ``max_draft`` unverified tokens, an end token, or the length limit; it stays in
-   the draft in any case. A token whose draft was broken meanwhile is dropped.
+2. A draft token: H is multiplied by its probability. It goes to the Shared Pool if that has room and its request is
+   not under verification, else to its micro-batch's Eager Pool. It may be the draft's last: below tau
+   (``adaptive``), at ``max_draft`` unverified tokens, an end token, or the length limit; it stays in the draft in
+   any case. A token whose draft was broken meanwhile is dropped.
 3. A verdict: accepted tokens and the one behind them are emitted, up to an end token or the limit. If all tokens of
    the request in the pass were accepted, ``bonus`` is set and the next drafted token, pending or eager, is the very
    one that was emitted, then this leaves its pool and those behind it stay; else the draft is broken and all leave.
@@ -72,7 +72,7 @@ from rtl.manager_layouts import (
     verify_beat,
 )
 from rtl.memory.ram import Ram
-from rtl.unit import Unit
+from rtl.unit import Unit, in_reset
 from sim_models.params.manager import H_WIDTH, ManagerParams
 from sim_models.params.memory import RamParams
 
@@ -180,14 +180,16 @@ class Manager(Unit):
             s.fills.eq(shared & (s.alive_count + pool.used >= s.capacity)),
         ]
         at_work = [s.drafting[k::n].any() for k in range(n)]
+        # of a complete request nothing more is waited for
+        hoped_for = s.drafting & s.alive
         free = sum(at_work) < s.engines
         for k in range(n):
             wanted, room = s.candidates[k::n].any(), Mux(s.eager_mode, ~eager[k].full, s.room)
             m.d.comb += [s.lane_wants[k].eq(wanted), s.lane_could[k].eq(wanted & room)]
             held = ~s.eager_mode & (s.fills | Mux(shared, passing, s.verifying[k::n].any()))
             m.d.sync += [s.go[k].eq(~at_work[k] & s.lane_could[k] & free & ~held),
-                         s.rests[k].eq(s.alive[k::n].any() & ~at_work[k] & ~s.lane_could[k])]
-        quiet = s.drafting_count == 0
+                         s.rests[k].eq(s.alive[k::n].any() & ~hoped_for[k::n].any() & ~s.lane_could[k])]
+        quiet = ~hoped_for.any()
         due = (quiet & ~s.lane_could.any()) | (s.fills & (s.eager_mode | quiet)) | (
             s.eager_mode & (pool.used >= self.settings.start))
         m.d.sync += s.due.eq(~passing & (s.alive_count != 0) & (~shared | due))
@@ -254,7 +256,7 @@ class Manager(Unit):
     def _new(self, m: Module, s: ManagerState) -> None:
         """A new request."""
         given = self.requests.payload
-        m.d.comb += self.requests.ready.eq(s.at[State.NEW])
+        m.d.comb += self.requests.ready.eq(s.at[State.NEW] & ~in_reset())
         with m.If(s.at[State.NEW]):
             for name, value in (("base", given.position), ("stop", given.stop), ("last", given.token), ("live", 0),
                                 ("locked", 0), ("eager", 0), ("h", ONE)):
@@ -273,8 +275,9 @@ class Manager(Unit):
         late, to_shared, stops, length = Signal(), Signal(), Signal(), Signal(p.length_width)
         store = s.at[State.STORE]
         m.d.comb += [
-            late.eq(s.stale.bit_select(s.request, 1)), self.drafted.ready.eq(store | (s.at[State.MULTIPLY] & late)),
-            to_shared.eq(~(s.verifying | s.eagers).bit_select(s.request, 1) & ~pool.full),
+            late.eq(s.stale.bit_select(s.request, 1)),
+            self.drafted.ready.eq((store | (s.at[State.MULTIPLY] & late)) & ~in_reset()),
+            to_shared.eq(~s.verifying.bit_select(s.request, 1) & ~pool.full),
             stops.eq((self.settings.adaptive & (h < self.settings.tau)) | self._ends(given.token)),
             length.eq(s.row["live"] + 1),
         ]
@@ -344,7 +347,7 @@ class Manager(Unit):
             stays.eq(s.keep & ~s.done), in_eager.eq(row["live"] - row["eager"] == row["locked"]),
             live.eq(Mux(stays, row["live"] - row["locked"] - 1, 0)), base.eq(row["base"] + s.index),
             pool.verdict.valid.eq(s.at[State.UNLOCK]), judged.request.eq(s.request),
-            judged.accepted.eq(row["locked"]), judged.bonus.eq(stays), self.verdicts.ready.eq(close),
+            judged.accepted.eq(row["locked"]), judged.bonus.eq(stays), self.verdicts.ready.eq(close & ~in_reset()),
         ]
         for k, unit in enumerate(eager):
             command = unit.command.payload

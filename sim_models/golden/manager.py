@@ -52,9 +52,11 @@ class Switches:
 
     def fitted(self, p: ManagerParams) -> "Switches":
         """With numbers as high as a Manager with these parameters can hold at most."""
+        low, high = (min(n, 2 * p.requests - 1) for n in self.dlm_fc)
         return dataclasses.replace(
             self, max_draft=min(self.max_draft, 1 << p.draft_width), start=min(self.start, p.entries),
-            capacity=min(self.capacity, p.entries + p.requests), engines=min(self.engines, p.lanes))
+            capacity=min(self.capacity, p.entries + p.requests), engines=min(self.engines, p.lanes),
+            dlm_fc=(low, high))
 
     @property
     def policy(self) -> Policy:

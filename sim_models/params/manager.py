@@ -14,8 +14,8 @@ from sim_models.params.arith import (
 from sim_models.params.base import ParamError, Params, param
 
 __all__ = ["H_WIDTH", "LOG2_E", "SOFTMAX_RISE", "TAU_ENTRIES", "DraftControllerParams", "EagerPoolParams",
-           "IntensitySchedulerParams", "ManagerParams", "PoolParams", "RequestCamParams", "SharedPoolParams",
-           "SoftmaxUnitParams", "TokenListsParams", "TournamentParams"]
+           "IntensitySchedulerParams", "ManagerParams", "ManagerRegistersParams", "PoolParams", "RequestCamParams",
+           "SharedPoolParams", "SoftmaxUnitParams", "TokenListsParams", "TournamentParams"]
 
 #: bits of H, UQ1.15: 0x8000 is 1.0
 H_WIDTH = 16
@@ -316,3 +316,8 @@ class DraftControllerParams(Params):
         """Parameters of a pool with the same entries."""
         return PoolParams(request_width=self.request_width, token_width=self.token_width,
                           position_width=self.position_width)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ManagerRegistersParams(ManagerParams):
+    """Parameters of the Manager whose registers they are."""

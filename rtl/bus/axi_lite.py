@@ -1,0 +1,111 @@
+"""An AXI4-Lite slave as a plain port: one write and one read at a time, each answered in the cycle after.
+
+::
+
+    AW, W --> both there, and room for the answer --> write, write_address, write_data, write_strobe --> B
+    AR -----> room for the answer ------------------> read, read_address --> read_data ----------------> R
+
+What is behind the port answers in the same cycle: data, and whether the address was good; if not, the answer is
+SLVERR, and no one should have been written.
+
+Latency: 1 cycle from address and data to the answer. Throughput: a write and a read a cycle. Ready waits for valid,
+which AXI allows; answers do not wait for ready. Protection bits are not looked at. Reference: AMBA AXI4, part B.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib.wiring import In, Out
+
+from rtl.unit import Unit, in_reset
+from sim_models.params.bus import AxiLiteParams
+
+__all__ = ["AxiLite", "axi_lite_members"]
+
+_OKAY, _SLVERR = 0, 2
+
+
+def axi_lite_members(p: AxiLiteParams) -> dict[str, Any]:
+    """Members of a slave of 32 bits."""
+    address = p.address_width
+    members: dict[str, Any] = {"awaddr": In(address), "awprot": In(3), "awvalid": In(1), "awready": Out(1),
+               "wdata": In(32), "wstrb": In(4), "wvalid": In(1), "wready": Out(1),
+               "bresp": Out(2), "bvalid": Out(1), "bready": In(1),
+               "araddr": In(address), "arprot": In(3), "arvalid": In(1), "arready": Out(1),
+               "rdata": Out(32), "rresp": Out(2), "rvalid": Out(1), "rready": In(1)}
+    return {f"s_axil_{name}": member for name, member in members.items()}
+
+
+class AxiLite(Unit):
+    """The slave's side of the bus.
+
+    Members
+    -------
+    s_axil_*:
+        See :func:`axi_lite_members`.
+    write: Out(1), write_address: Out(address_width - 2), write_data: Out(32), write_strobe: Out(4)
+        A word is written in this cycle; addresses count words.
+    write_good: In(1)
+        There is such a word.
+    read_address: Out(address_width - 2), read_data: In(32), read_good: In(1)
+        A word is read; there is one.
+    """
+
+    block = "axi_lite"
+
+    s_axil_awaddr: Signal
+    s_axil_awvalid: Signal
+    s_axil_awready: Signal
+    s_axil_wdata: Signal
+    s_axil_wstrb: Signal
+    s_axil_wvalid: Signal
+    s_axil_wready: Signal
+    s_axil_bresp: Signal
+    s_axil_bvalid: Signal
+    s_axil_bready: Signal
+    s_axil_araddr: Signal
+    s_axil_arvalid: Signal
+    s_axil_arready: Signal
+    s_axil_rdata: Signal
+    s_axil_rresp: Signal
+    s_axil_rvalid: Signal
+    s_axil_rready: Signal
+    write: Signal
+    write_address: Signal
+    write_data: Signal
+    write_strobe: Signal
+    write_good: Signal
+    read_address: Signal
+    read_data: Signal
+    read_good: Signal
+
+    def __init__(self, params: AxiLiteParams | None = None) -> None:
+        p = params or AxiLiteParams()
+        self.p = p
+        words = p.address_width - 2
+        super().__init__(p, {
+            **axi_lite_members(p), "write": Out(1), "write_address": Out(words), "write_data": Out(32),
+            "write_strobe": Out(4), "write_good": In(1), "read_address": Out(words), "read_data": In(32),
+            "read_good": In(1),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        read = Signal()
+        m.d.comb += [
+            self.write.eq(self.s_axil_awvalid & self.s_axil_wvalid & (~self.s_axil_bvalid | self.s_axil_bready)
+                          & ~in_reset()),
+            self.s_axil_awready.eq(self.write), self.s_axil_wready.eq(self.write),
+            self.write_address.eq(self.s_axil_awaddr[2:]), self.write_data.eq(self.s_axil_wdata),
+            self.write_strobe.eq(self.s_axil_wstrb),
+            read.eq(self.s_axil_arvalid & (~self.s_axil_rvalid | self.s_axil_rready) & ~in_reset()),
+            self.s_axil_arready.eq(read), self.read_address.eq(self.s_axil_araddr[2:]),
+        ]
+        m.d.sync += [self.s_axil_bvalid.eq(self.write | (self.s_axil_bvalid & ~self.s_axil_bready)),
+                     self.s_axil_rvalid.eq(read | (self.s_axil_rvalid & ~self.s_axil_rready))]
+        with m.If(self.write):
+            m.d.sync += self.s_axil_bresp.eq(Mux(self.write_good, _OKAY, _SLVERR))
+        with m.If(read):
+            m.d.sync += [self.s_axil_rresp.eq(Mux(self.read_good, _OKAY, _SLVERR)),
+                         self.s_axil_rdata.eq(Mux(self.read_good, self.read_data, 0))]
+        return m

@@ -1,0 +1,97 @@
+"""The Manager's registers on AXI4-Lite::
+
+    s_axil --> AXI4-Lite slave --> words of `registers` --> settings
+                                          ^--- counters, status
+
+Bytes without a strobe keep their value, bits without a field are 0. A write to an address without a writable
+register, or a read of one without any, is answered with SLVERR and changes nothing. After reset the settings are
+those of the table: SADDLE in full.
+
+Latency: as of ``axi_lite``; settings follow 1 cycle after the write. Throughput: a write and a read a cycle.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from rtl.bus.axi_lite import AxiLite, axi_lite_members
+from rtl.manager.registers import Register, registers
+from rtl.manager_layouts import Place, manager_counters, manager_settings
+from rtl.unit import Unit
+from sim_models.params.bus import AxiLiteParams
+from sim_models.params.manager import ManagerRegistersParams
+
+__all__ = ["ManagerRegisters"]
+
+
+class ManagerRegisters(Unit):
+    """Register file.
+
+    Members
+    -------
+    s_axil_*:
+        AXI4-Lite slave, 8 bits of address.
+    settings: Out(manager_settings)
+    counters: In(manager_counters)
+    busy: In(1), dlm_fc, tlm_attention: In(Place)
+        What the Manager shows.
+    """
+
+    block = "manager_registers"
+
+    settings: Any
+    counters: Any
+    busy: Signal
+    dlm_fc: Any
+    tlm_attention: Any
+
+    def __init__(self, params: ManagerRegistersParams | None = None) -> None:
+        p = params or ManagerRegistersParams()
+        self.p = p
+        super().__init__(p, {
+            **axi_lite_members(AxiLiteParams()), "settings": Out(manager_settings(p)),
+            "counters": In(manager_counters()), "busy": In(1), "dlm_fc": In(Place), "tlm_attention": In(Place),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.bus = bus = AxiLite()
+        for name, member in axi_lite_members(AxiLiteParams()).items():
+            here, there = getattr(self, name), getattr(bus, name)
+            m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
+        strobes = Cat(bit.replicate(8) for bit in bus.write_strobe)
+        table = registers(self.p)
+        with m.Switch(bus.write_address):
+            for register in table:
+                if register.writable:
+                    with m.Case(register.address // 4):
+                        m.d.comb += bus.write_good.eq(1)
+        with m.Switch(bus.read_address):
+            for register in table:
+                with m.Case(register.address // 4):
+                    m.d.comb += [bus.read_good.eq(1), bus.read_data.eq(self._word(register))]
+        for register in table:
+            if register.writable:
+                for field in register.fields:
+                    bits = slice(field.low, field.low + field.width)
+                    value = Signal(field.width, init=field.reset, name=field.name)
+                    m.d.comb += self.settings[field.name].eq(value)
+                    with m.If(bus.write & (bus.write_address == register.address // 4)):
+                        m.d.sync += value.eq((bus.write_data[bits] & strobes[bits]) | (value & ~strobes[bits]))
+        return m
+
+    def _word(self, register: Register) -> Any:
+        """What reading a register gives."""
+        parts, at = [], 0
+        for field in register.fields:
+            parts += [Const(0, field.low - at), self._value(register, field.name, field.reset, field.width)]
+            at = field.low + field.width
+        return Cat(*parts)
+
+    def _value(self, register: Register, name: str, reset: int, width: int) -> Any:
+        if register.writable:
+            return self.settings[name]
+        if register.name == "sizes":
+            return Const(reset, width)
+        return getattr(self, name) if register.name == "status" else self.counters[name]

@@ -1,0 +1,109 @@
+"""The Manager's registers: the one table from which hardware, SystemRDL, C header and documentation follow."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from sim_models.params.manager import H_WIDTH, ManagerParams
+
+__all__ = ["COUNTERS", "Field", "Register", "registers"]
+
+#: what the Manager counts, and what that is; the order is that of `manager_counters`
+COUNTERS = {
+    "cycles": "cycles while a request is live; the following eight count some of them",
+    "drafting": "a draft step is under way",
+    "verifying": "a verification pass is under way",
+    "both": "both are",
+    "locked": "no step is under way although a request could draft on: the pool is locked",
+    "eager_full": "no step is under way although a request could draft on: its Eager Pool is full",
+    "pool_full": "no step is under way although a request could draft on: the Shared Pool is full",
+    "idle": "neither a step nor a pass is under way",
+    "deciding": "the Manager is at work",
+    "drafted": "draft tokens that came",
+    "stale": "draft tokens that came after their draft was broken",
+    "eager": "draft tokens that went to an Eager Pool",
+    "accepted": "draft tokens that were emitted",
+    "emitted": "tokens that were emitted",
+    "passes": "verification passes",
+    "served": "requests in passes",
+    "rows": "rows of passes: requests and draft tokens",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """Bits of a register; ``name`` is that of the member of `manager_settings`, or of what is read."""
+
+    name: str
+    low: int
+    width: int
+    text: str
+    reset: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Register:
+    """A word of 32 bits; bits without a field read 0."""
+
+    name: str
+    #: in bytes
+    address: int
+    writable: bool
+    text: str
+    fields: tuple[Field, ...]
+
+
+def registers(p: ManagerParams) -> tuple[Register, ...]:
+    """The registers of a Manager with these parameters, by address."""
+    return (*_place(_settings(p), 0x00, True), *_place(_status(p), 0x40, False), *_place(_counters(), 0x80, False))
+
+
+def _place(entries: Iterator[tuple[str, str, tuple[Field, ...]]], base: int, writable: bool) -> list[Register]:
+    return [Register(name, base + 4 * n, writable, text, fields) for n, (name, text, fields) in enumerate(entries)]
+
+
+def _settings(p: ManagerParams) -> Iterator[tuple[str, str, tuple[Field, ...]]]:
+    s = p.scheduler
+    yield "control", "switches; all set: SADDLE in full", (
+        Field("adaptive", 0, 1, "stop a draft when its H falls below tau; otherwise at max_draft alone", 1),
+        Field("shared", 1, 1, "one pool for all micro-batches; otherwise each is verified alone, at rest", 1),
+        Field("eager", 2, 1, "draft on during verification, into the Eager Pools; needs shared", 1),
+        Field("dynamic", 3, 1, "operators move with their intensity; otherwise they are where they began", 1),
+        Field("stop_at_end", 4, 1, "end_token ends a request"),
+        Field("initial_dlm_fc", 8, 1, "where the draft's FC layers begin: 0 PIM, 1 tiles"),
+        Field("initial_tlm_attention", 9, 1, "where the target's attention begins: 0 PIM, 1 tiles"),
+    )
+    yield "max_draft", "longest draft", (
+        Field("max_draft", 0, p.length_width, f"unverified tokens of a request, 0 to {1 << p.draft_width}", 8
+              if p.draft_width > 2 else 1 << p.draft_width),)
+    yield "tau", "threshold of H", (Field("tau", 0, H_WIDTH, "UQ1.15, 0x8000 is 1.0", 0x8000 // 10),)
+    yield "capacity", "size of a pass", (
+        Field("capacity", 0, p.rows_width, "rows: one a request and one a draft token; 0 is 1",
+              min(64, p.entries + p.requests)),)
+    yield "start", "early passes", (
+        Field("start", 0, p.count_width, "pending tokens at which an idle verifier starts, with eager", 1),)
+    yield "engines", "draft engines", (
+        Field("engines", 0, p.lane_width + 1, "draft steps that can be under way; 0 is 1", 1),)
+    yield "end_token", "end of a text", (Field("end_token", 0, p.token_width, "the token that ends a request"),)
+    for name, width, text in (("dlm_fc", s.requests_width, "drafting requests"),
+                              ("tlm_attention", s.threshold_width,
+                               f"tokens per request, {s.fraction_width} bits behind the point")):
+        reset = min(9 << (0 if name == "dlm_fc" else s.fraction_width), (1 << width) - 1)
+        yield name, f"where an operator moves, in {text}", (
+            Field(f"{name}_low", 0, width, "below: to the PIM", reset),
+            Field(f"{name}_high", 16, width, "from here on: to the tiles; not below low", reset))
+
+
+def _status(p: ManagerParams) -> Iterator[tuple[str, str, tuple[Field, ...]]]:
+    yield "status", "what it does now", (
+        Field("busy", 0, 1, "something is being decided"),
+        Field("dlm_fc", 1, 1, "where the draft's FC layers run: 0 PIM, 1 tiles"),
+        Field("tlm_attention", 2, 1, "where the target's attention runs: 0 PIM, 1 tiles"))
+    yield "sizes", "what was built", (
+        Field("requests_log2", 0, 4, "binary logarithm of the requests", p.request_width),
+        Field("lanes_log2", 4, 4, "binary logarithm of the micro-batches", p.lane_width),
+        Field("entries", 16, 13, "entries of the Shared Pool", p.entries))
+
+
+def _counters() -> Iterator[tuple[str, str, tuple[Field, ...]]]:
+    for name, text in COUNTERS.items():
+        yield f"count_{name}", "wraps round", (Field(name, 0, 32, text),)

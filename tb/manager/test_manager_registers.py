@@ -1,0 +1,144 @@
+"""Bench of the Manager's registers: every answer and every setting against the golden model."""
+
+from typing import Any
+
+import numpy as np
+
+from rtl.manager.registers import Register, registers
+from rtl.manager_layouts import manager_counters, manager_settings
+from sim_models.golden.manager_registers import ManagerRegisters
+from tb.common import params
+from tb.common.bench import bench_test
+from tb.common.clock import cycles, reset, rng, start
+from tb.common.scoreboard import compare
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "default": {},
+    "smallest": {"request_width": 1, "lane_width": 0, "entries": 1, "draft_width": 1, "token_width": 1},
+    "largest": {"request_width": 8, "lane_width": 4, "entries": 4096, "draft_width": 6, "token_width": 32},
+}
+
+
+def _mask(register: Register) -> int:
+    return sum(((1 << f.width) - 1) << f.low for f in register.fields)
+
+
+class Play:
+    """A master on the bus, and the model."""
+
+    def __init__(self, dut: Any, gen: np.random.Generator) -> None:
+        self.dut, self.gen, self.p = dut, gen, params()
+        self.table = registers(self.p)
+        self.model = ManagerRegisters(
+            {r.address: (_mask(r), sum(f.reset << f.low for f in r.fields)) for r in self.table if r.writable},
+            frozenset(r.address for r in self.table if not r.writable))
+        self.shown: dict[int, int] = {}
+
+    async def begin(self) -> None:
+        """Quiet inputs, a reset, and random things to be shown."""
+        d, gen = self.dut, self.gen
+        for name in ("awvalid", "wvalid", "arvalid", "bready", "rready", "awprot", "arprot"):
+            getattr(d, f"s_axil_{name}").value = 0
+        words = {name: int(gen.integers(1 << 32)) for name, _ in manager_counters()}
+        d.counters.value = sum(v << field.offset for v, (_, field) in zip(words.values(), manager_counters(),
+                                                                            strict=True))
+        flags = {name: int(gen.integers(2)) for name in ("busy", "dlm_fc", "tlm_attention")}
+        for name, value in flags.items():
+            getattr(d, name).value = value
+        sizes = {"requests_log2": self.p.request_width, "lanes_log2": self.p.lane_width, "entries": self.p.entries}
+        values = words | flags
+        for r in self.table:
+            if not r.writable:
+                source = sizes if r.name == "sizes" else values
+                self.shown[r.address] = sum(source[f.name] << f.low for f in r.fields)
+        await reset(d, 2)
+        self.model.reset()
+
+    async def until(self, *names: str) -> None:
+        """Hold these valids until each was taken."""
+        waiting = set(names)
+        for _ in range(50):
+            for name in names:
+                getattr(self.dut, f"s_axil_{name}valid").value = int(name in waiting)
+            if not waiting:
+                return
+            await cycles(1)
+            waiting -= {n for n in waiting if int(getattr(self.dut, f"s_axil_{n}ready").value)}
+        raise AssertionError(f"{', '.join(waiting)} not taken within 50 cycles")
+
+    async def answer(self, name: str) -> tuple[int, int]:
+        """Wait for an answer, after a pause in which it must hold: response and data."""
+        d = self.dut
+        await cycles(int(self.gen.integers(1, 4)))
+        getattr(d, f"s_axil_{name}ready").value = 1
+        await cycles(1)
+        compare(int(getattr(d, f"s_axil_{name}valid").value), 1, f"{name}valid")
+        found = int(getattr(d, f"s_axil_{name}resp").value), int(d.s_axil_rdata.value) if name == "r" else 0
+        getattr(d, f"s_axil_{name}ready").value = 0
+        return found
+
+    async def write(self, address: int, data: int, strobe: int = 15) -> None:
+        d = self.dut
+        d.s_axil_awaddr.value, d.s_axil_wdata.value, d.s_axil_wstrb.value = address, data, strobe
+        if self.gen.random() < 0.3:             # the address comes first, and must wait for the data
+            d.s_axil_awvalid.value = 1
+            await cycles(2)
+            compare(int(d.s_axil_awready.value), 0, "awready without data")
+        await self.until("aw", "w")
+        compare((await self.answer("b"))[0], self.model.write(address, data, strobe), f"response at {address:#x}")
+        self.settings()
+
+    async def read(self, address: int) -> None:
+        self.dut.s_axil_araddr.value = address
+        await self.until("ar")
+        compare(list(await self.answer("r")), list(self.model.read(address, self.shown)), f"word at {address:#x}")
+
+    def settings(self) -> None:
+        """Every setting is what its register says."""
+        got, layout = int(self.dut.settings.value), manager_settings(self.p)
+        for r in self.table:
+            for f in r.fields if r.writable else ():
+                field = layout[f.name]
+                ones = (1 << f.width) - 1
+                compare(got >> field.offset & ones, self.model.words[r.address] >> f.low & ones, f.name)
+                compare(f.width, field.width, f"bits of {f.name}")
+
+
+@bench_test(timeout_us=500)
+async def random_accesses(dut: Any) -> None:
+    """Any address, data and strobes; resets in between."""
+    await start(dut)
+    play = Play(dut, rng())
+    gen = play.gen
+    for _ in range(4):
+        await play.begin()
+        play.settings()
+        for r in play.table:
+            await play.read(r.address)
+        for _ in range(120):
+            known = gen.random() < 0.8
+            address = int(gen.choice([r.address for r in play.table])) if known else int(gen.integers(256))
+            if gen.random() < 0.6:
+                await play.write(address, int(gen.integers(1 << 32)), int(gen.integers(16)))
+            else:
+                await play.read(address)
+
+
+@bench_test(timeout_us=100)
+async def an_access_during_reset_is_lost(dut: Any) -> None:
+    """What is offered while reset is held is neither taken nor done later."""
+    await start(dut)
+    play = Play(dut, rng())
+    await play.begin()
+    await play.write(4, 3)
+    dut.s_axil_awaddr.value, dut.s_axil_wdata.value, dut.s_axil_wstrb.value, dut.rst.value = 4, 1, 15, 1
+    dut.s_axil_awvalid.value = dut.s_axil_wvalid.value = dut.s_axil_arvalid.value = 1
+    for _ in range(3):
+        await cycles(1)
+        compare([int(getattr(dut, f"s_axil_{n}ready").value) for n in ("aw", "w", "ar")], [0, 0, 0], "ready")
+    dut.s_axil_awvalid.value = dut.s_axil_wvalid.value = dut.s_axil_arvalid.value = 0
+    dut.rst.value = 0
+    play.model.reset()
+    await cycles(2)
+    compare([int(dut.s_axil_bvalid.value), int(dut.s_axil_rvalid.value)], [0, 0], "answers")
+    await play.read(4)
