@@ -51,12 +51,12 @@ def draw(rows: list[dict[str, Any]], path: Path, report: Report) -> None:
         axes.set_xticks([r[over] for r in series], [str(r[over]) for r in series])
         axes.set_xlabel(over)
         axes.set_title(f"{value} {fixed}")
-        axes.set_ylim(0)
         if over == "entries":
             for (name, (lut, _, cycles)), mark in zip(PUBLIC.items(), "x+", strict=True):
                 axes.plot([512], [lut], mark, color="#666666", label=f"{name}: LUT, insertion in {cycles}")
         axes.plot([512 if over == "entries" else default.requests], [GOAL["lut"]], "_", color="#d55e00",
                   markersize=14, label="goal, LUT")
+        axes.set_ylim(bottom=0)
         axes.legend(fontsize=7)
     save(figure, path, report)
 
