@@ -54,3 +54,17 @@ def test_hundreds_of_vectors(library: NativeLibrary, pace: float) -> None:
     for vector in vectors:
         sim.push("i", codec(logits_beat(P)).pack(beats(P, vector)))
     _check(sim, expected(P, vectors), "[vector, field]")
+
+
+def test_new_anchors(library: NativeLibrary) -> None:
+    """Beats whose maxima are as far apart as one anchor allows, and a little more."""
+    gen = np.random.default_rng(9)
+    sim = NativeSim(library)
+    n, length = 2000, 12
+    level = gen.choice([0.0, 0.5, 15.7, 31.0, 31.9, 32.1], (n, length // 2)).cumsum(axis=1).repeat(2, axis=1)
+    codes = bits((level + gen.uniform(-0.3, 0.3, (n, length))).astype(np.float32))
+    vectors = codec(logits_beat(P)).pack(
+        data=codes.reshape(-1, 2).astype(np.int64), keep=3, last=np.tile([0, 0, 0, 0, 0, 1], n), given=0, token=0)
+    sim.push("i", vectors)
+    r = Model(P).results(codes)
+    _check(sim, np.stack([getattr(r, name) for name in FIELDS], axis=1), "[vector, field]")

@@ -40,7 +40,10 @@ def random_vector(gen: np.random.Generator, length: int, token_width: int) -> Ve
     elif kind == 3:
         codes = bits(gen.normal(0, 3, length).astype(np.float32) + np.float32(-1e6))
     elif kind == 4:
-        codes = bits(np.cumsum(gen.choice([0, 8, 33], length)).astype(np.float32))          # new anchors
+        # new anchors, and then logits that leave weight to those before
+        steps = gen.choice([0.5, 2, 12]) * gen.choice([0, 1, 3], length)
+        rising = np.minimum(np.cumsum(steps), gen.choice([32.5, 34, 67, 1e4]))
+        codes = bits((rising + gen.normal(0, 0.5, length)).astype(np.float32))
     else:
         codes = bits(gen.normal(0, spread, length).astype(np.float32))
     special = gen.random(length) < gen.choice([0, 0, 0.1, 0.9])

@@ -111,6 +111,22 @@ async def edges(dut: Any) -> None:
 
 
 @bench_test(timeout_us=1000)
+async def new_anchors(dut: Any) -> None:
+    """Levels that one anchor just reaches, and a little more: the sum that is put aside has most of the weight."""
+    await start(dut)
+    bench = Play(dut)
+    gen, lanes = bench.gen, bench.p.lanes
+    vectors = []
+    for steps in ((31, 1.5), (31.5, 0.4), (16, 15.5, 1), (31, 1.5, 31, 1.5), (33, 31.9, 0.3), (40, 0)):
+        level = np.concatenate([[0.0], np.cumsum(steps)]).repeat(lanes)[:1 << bench.p.token_width]
+        for _ in range(8):
+            codes = bits((level + gen.uniform(-0.3, 0.3, len(level)) + gen.choice([0, -1e3])).astype(np.float32))
+            token = int(gen.integers(-1, len(level)))
+            vectors.append(Vector(codes, np.ones(len(level), bool), token))
+    await bench.check(vectors, "levels")
+
+
+@bench_test(timeout_us=1000)
 async def latency_and_throughput(dut: Any) -> None:
     """A result ``latency`` cycles behind its last beat; a beat a cycle in long vectors, else a vector in so many."""
     await start(dut)
