@@ -192,7 +192,15 @@ def to_rtlil(unit: Unit, name: str, platform: Any = None) -> str:
     """RTLIL of ``unit``; without a platform its children are elaborated in place."""
     ports = {n: (value, PortDirection.Input if port.direction == "input" else PortDirection.Output)
              for n, (port, value) in _members(unit).items()}
-    return distinct(rtlil.convert(unit, name=name, platform=platform, ports=ports, emit_src=False))
+    text = rtlil.convert(unit, name=name, platform=platform, ports=ports, emit_src=False)
+    # Read registers of memories start at 0 as all registers do. What they hold does not matter, but an idle PE
+    # multiplies it by 0 and adds it to its sum, and to a four-state simulator 0 times the unknown is unknown.
+    text = _READ_INIT.sub(lambda m: m[1] + m[2].replace("x", "0") + m[3], text)
+    return distinct(text)
+
+
+_READ_INIT = re.compile(r"(parameter \\INIT_VALUE \d+')(x+)(\n\s+parameter \\CE_OVER_SRST \d+\n"
+                        r"\s+parameter \\CLK_ENABLE 1\n)")
 
 
 def _suggest(word: str) -> str:
