@@ -325,6 +325,30 @@ def test_the_lowest_of_equal_tokens_wins() -> None:
     assert not Greedy().accepts(2, tie, tie, KeyedDraws(), Place(0, 0))
 
 
+def test_uniforms_are_named_by_the_token_they_decide() -> None:
+    class Noted:
+        def __init__(self, until: int) -> None:
+            self.until, self.keys = until, []
+
+        def pick(self, weights: object, key: Key) -> int:
+            self.keys.append(key)
+            return 0
+
+        def accept(self, probability: float, key: Key) -> bool:
+            self.keys.append(key)
+            return key.position < self.until
+
+    q, p = np.array([0.5, 0.5]), np.full((3, 2), [0.4, 0.6])
+    tests = [Key(1, 10 + i, Purpose.ACCEPT, 7) for i in range(3)]
+    for until, waiting, keys in ((11, None, [*tests[:2], Key(1, 11, Purpose.RESIDUAL, 0)]),
+                                 (12, None, [*tests[:2], Key(1, 12, Purpose.TARGET, 0)]),
+                                 (12, (0, q), [*tests, Key(1, 12, Purpose.RESIDUAL, 0)]),
+                                 (13, (0, q), tests)):
+        draws = Noted(until)
+        verify(Sampling(), draws, Place(1, 10, 7), [(0, q), (0, q)], waiting, p)
+        assert draws.keys == keys
+
+
 def test_the_same_distribution_is_always_accepted() -> None:
     rng = np.random.default_rng(2)
     for position in range(200):
