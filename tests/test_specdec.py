@@ -354,6 +354,27 @@ def test_an_unlikely_draft_moves_on() -> None:
     assert all(r.matches for r in unlikely[:10])
 
 
+# Time
+
+
+def test_cycles_in_turn() -> None:
+    """The second row of a draft step behind a bonus is paid for."""
+    model = chain(1, 2, 3, 0)
+    run = Simulation(model, model, [[0]], 9, Fixed(2), Settings(shared=False, eager=False),
+                     costs=Roofline(1, 3, 1, 10))
+    run.run()
+    assert [r.time for r in run.log] == [3 + 3 + 30, 36 + 6 + 3 + 30, 75 + 6 + 3 + 30]
+    assert (run.now, run.draft_busy, run.verify_busy) == (114, 24, 90)
+
+
+def test_cycles_side_by_side() -> None:
+    model = chain(1, 2, 3, 0)
+    run = Simulation(model, model, [[0]], 9, Fixed(4), Settings(), costs=Roofline(1, 1, 1, 2))
+    run.run()
+    # from 1 to 5 the first token is verified and three eager ones come; two of those are left for the next pass
+    assert [(r.time, len(r.drafts), len(r.emitted)) for r in run.log[:2]] == [(5, 1, 2), (11, 2, 3)]
+
+
 # Wrong arguments
 
 
