@@ -12,7 +12,8 @@ from gen.report import Report, write_atomic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["HINT", "baselines_plot", "check_target", "panels_of", "passes_plot", "save", "utilisation_plot"]
+__all__ = ["HINT", "baselines_plot", "check_target", "new_figure", "panels_of", "passes_plot", "save",
+           "utilisation_plot"]
 
 HINT = "no plot was drawn, since matplotlib is not installed: pip install -c constraints.txt matplotlib"
 MOST_PANELS = 12
@@ -68,7 +69,7 @@ def utilisation_plot(rows: Sequence[Mapping[str, Any]], macs: int, path: Path, r
     """
     over, panels = panels_of(rows)
     width, height = min(len(panels), 3), -(-len(panels) // 3)
-    figure = _figure(report, 7.2 if width == 1 else 9.6, 0.9 + (2.6 if width == 1 else 2.3) * height)
+    figure = new_figure(report, 7.2 if width == 1 else 9.6, 0.9 + (2.6 if width == 1 else 2.3) * height)
     if figure is None:
         return 1
     grid = figure.subplots(height, width, squeeze=False, sharey=True)
@@ -124,7 +125,7 @@ def baselines_plot(passes: Sequence[Mapping[str, Any]], path: Path, report: Repo
     int
         0 when the plot was written, 1 when matplotlib is missing.
     """
-    figure = _figure(report, 9.6, 3.3)
+    figure = new_figure(report, 9.6, 3.3)
     if figure is None:
         return 1
     axes = figure.subplots(1, 3)
@@ -161,7 +162,7 @@ def passes_plot(passes: Sequence[Mapping[str, Any]], path: Path, report: Report)
     int
         0 when the plot was written, 1 when matplotlib is missing.
     """
-    figure = _figure(report, 9.0, 3.3)
+    figure = new_figure(report, 9.0, 3.3)
     if figure is None:
         return 1
     models = list(dict.fromkeys(r["model"] for r in passes))
@@ -197,7 +198,7 @@ def save(figure: "Figure", path: Path, report: Report) -> int:
     return 0
 
 
-def _figure(report: Report, width: float, height: float) -> "Figure | None":
+def new_figure(report: Report, width: float, height: float) -> "Figure | None":
     """A figure of this size in inches; None, and a hint, without matplotlib."""
     try:
         import matplotlib

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gen import bench
+from gen import bench, bench_manager
 from gen.bench_meter import Meter, MeterFactory
 from gen.commands.arguments import add_build_dir, build_dir
 from gen.errors import ToolError
@@ -12,6 +12,7 @@ from gen.report import Report
 
 if TYPE_CHECKING:
     from gen.emit import Design
+    from sim_models.params.manager import ManagerParams
 
 __all__ = ["EXAMPLES", "add_arguments", "run", "with_engines"]
 
@@ -20,18 +21,35 @@ examples:
   speculoos bench engine --json bench.json --plot bench.png
   speculoos bench engine --m 9 --k 64 --n 172
   speculoos bench engine --m 1-17 --k 96 --n 256 --mode auto,systolic
-  speculoos bench engine --baselines --plot baselines.png"""
+  speculoos bench engine --baselines --plot baselines.png
+  speculoos bench manager --json manager.json --plot manager.png --timeline run.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What :mod:`gen.bench` asks for, and the build folder."""
     bench.add_arguments(parser)
+    bench_manager.add_arguments(parser)
     add_build_dir(parser)
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
     """Measure; engines are built when the arguments have been checked."""
+    from gen.config import resolve
+    from sim_models.params.manager import ManagerParams
+    params = resolve(args.design, args.settings).params
+    if type(params) is ManagerParams:
+        return with_engines(args, lambda _: bench_manager.run(args, report, _manager(args), params))
     return with_engines(args, lambda make: bench.run(args, report, make))
+
+
+def _manager(args: argparse.Namespace) -> bench_manager.MeterFactory:
+    def make(p: "ManagerParams", tokens: int, prompts: int) -> bench_manager.Meter:
+        from gen.doctor import require
+        require("g++", "make", "perl", "verilator")
+        from tb.manager.manager_meter import ManagerMeter
+        return ManagerMeter(p, build_dir(args), tokens=tokens, prompts=prompts)
+
+    return make
 
 
 def with_engines(args: argparse.Namespace, work: Callable[[MeterFactory], int]) -> int:

@@ -1,0 +1,91 @@
+"""``speculoos bench manager``: figures, timeline and what it refuses, with a meter that needs no simulator."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gen import bench_manager
+from gen.errors import UserError
+from gen.report import Report
+from rtl.manager.registers import COUNTERS
+from sim_models.golden.manager import Switches
+from sim_models.params.manager import ManagerParams
+from sim_models.specdec.simulation import Roofline
+
+
+class _Meter:
+    """Counters that follow from the settings in a simple way."""
+
+    compared = 7
+
+    def run(self, switches: Switches, batch: int, costs: Roofline, *, oracle: bool = False
+            ) -> tuple[dict[str, int], bench_manager.Intervals]:
+        counters = dict.fromkeys(COUNTERS, 0) | {
+            "cycles": 1000, "emitted": 10 * batch * (1 + switches.max_draft), "served": 10, "rows": 30,
+            "drafted": 20, "accepted": 15, "deciding": 5}
+        return counters, [("draft", 0, 10, 20), ("verify", 0, 20, 50), ("draft", 1, 25, 35), ("draft", 0, 60, 70)]
+
+
+def _args(**changes: Any) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    bench_manager.add_arguments(parser)
+    return argparse.Namespace(**{**vars(parser.parse_args([])), "plot": None, **changes})
+
+
+def test_a_row_is_made_of_counters() -> None:
+    counters, _ = _Meter().run(Switches(max_draft=1), 2, Roofline())
+    row = bench_manager.row("bandwidth-bound", 2, "full", 0.1, counters)
+    assert row["tokens_per_1000"] == 40
+    assert row["draft_length"] == 2
+    assert (row["acceptance"], row["wasted"], row["deciding_share"]) == (0.75, 5, 0.005)
+
+
+def test_every_variant_batch_and_tau_is_measured(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    report = Report()
+    args = _args(batch=[1, 2], tau=[0.1, 0.5], timeline=tmp_path / "run.json", plot=tmp_path / "all.png")
+    asked = []
+
+    def make(p: ManagerParams, tokens: int, prompts: int) -> _Meter:
+        asked.append((tokens, prompts))
+        return _Meter()
+
+    assert bench_manager.run(args, report, make, ManagerParams()) == 0
+    assert asked == [(24, 2)]
+    rows = report.data["rows"]
+    keys = {(r["costs"], r["batch"], r["variant"], r["tau"]) for r in rows}
+    assert len(keys) == len(rows) == 2 * 2 * (4 + 1 + 4 * 2 + 1)
+    assert report.data["deciding"]["state"] == "met"
+    assert {file.name for file in tmp_path.iterdir()} == {"run.json", "run.png", "all.png"}
+    assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+
+
+def test_timeline_tells_eager_steps_and_idle_times() -> None:
+    trace = bench_manager.chrome_trace(_Meter().run(Switches(), 1, Roofline())[1])
+    events = [(e["name"], e["tid"], e["ts"], e["dur"]) for e in trace if e["ph"] == "X"]
+    assert events == [("idle", 2, 0, 10), ("draft", 3, 10, 10), ("verify", 0, 20, 30), ("locked", 1, 20, 30),
+                      ("eager", 4, 25, 10), ("idle", 2, 50, 10), ("draft", 3, 60, 10)]
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"batch": [200]}, "the Manager has 128 requests, a batch of 200 is too many"),
+    ({"timeline": Path("/nowhere/run.json")}, "there is no folder"),
+])
+def test_what_cannot_be_done_is_refused_before_work(changes: dict[str, Any], message: str) -> None:
+    def make(p: ManagerParams, tokens: int, prompts: int) -> _Meter:
+        raise AssertionError("nothing must be built")
+
+    with pytest.raises(UserError, match=message):
+        bench_manager.run(_args(**changes), Report(), make, ManagerParams())
+
+
+@pytest.mark.parametrize("argument", ["--batch=0", "--batch=1,,2", "--tau=2", "--tau=a", "--tokens=0"])
+def test_arguments_say_what_was_wanted(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    bench_manager.add_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([argument])
+    assert "wanted, not" in capsys.readouterr().err
