@@ -193,14 +193,22 @@ def to_rtlil(unit: Unit, name: str, platform: Any = None) -> str:
     ports = {n: (value, PortDirection.Input if port.direction == "input" else PortDirection.Output)
              for n, (port, value) in _members(unit).items()}
     text = rtlil.convert(unit, name=name, platform=platform, ports=ports, emit_src=False)
-    # Read registers of memories start at 0 as all registers do. What they hold does not matter, but an idle PE
-    # multiplies it by 0 and adds it to its sum, and to a four-state simulator 0 times the unknown is unknown.
-    text = _READ_INIT.sub(lambda m: m[1] + m[2].replace("x", "0") + m[3], text)
-    return distinct(text)
+    return distinct(_start_reads(text))
 
 
-_READ_INIT = re.compile(r"(parameter \\INIT_VALUE \d+')(x+)(\n\s+parameter \\CE_OVER_SRST \d+\n"
+_READ_INIT = re.compile(r'(cell \$memrd_v2 .*\n\s+parameter \\MEMID (".*")\n(?:\s+parameter .*\n)*?'
+                        r"\s+parameter \\INIT_VALUE \d+')(x+)(?=\n\s+parameter \\CE_OVER_SRST \d+\n"
                         r"\s+parameter \\CLK_ENABLE 1\n)")
+
+
+def _start_reads(text: str) -> str:
+    """Let the read registers of memories that are written start at 0, as all registers do.
+
+    What they hold does not matter, but an idle PE multiplies it by 0 and adds that to its sum, and to a four-state
+    simulator 0 times the unknown is unknown.
+    """
+    written = set(re.findall(r'cell \$memwr_v2 .*\n\s+parameter \\MEMID (".*")', text))
+    return _READ_INIT.sub(lambda m: m[1] + ("0" * len(m[3]) if m[2] in written else m[3]), text)
 
 
 def _suggest(word: str) -> str:

@@ -183,8 +183,8 @@ def test_memories_have_no_initial_statements_and_keep_their_attributes():
     text = design.modules["grid_r1_c1_d1024"]
     assert '(* ram_style = "distributed" *)\n  reg [31:0] seen [1023:0];' in text
     assert not re.search(r"seen\[\d+\]\s*=|initial begin", text)
-    # the register of the read port alone starts at 0: what idle PEs multiply by 0 must be a number
-    assert re.findall(r"initial (\w+) = 32'd0;", text) == ["n_0"]
+    # registers of read ports alone start at 0: what idle PEs multiply by 0 must be a number
+    assert set(re.findall(r"initial (\w+) =", text)) <= set(re.findall(r"reg \[31:0\] (n_\d+);", text))
     assert len(text) < 8000
 
 
