@@ -316,7 +316,8 @@ def _clean(name: str, text: str) -> tuple[str, dict[str, str]]:
     read = set(_READ.findall(text))
     origins = {name: origin.replace(" ", ".") for origin, kind, name in _ORIGIN.findall(text)
                if kind == "reg" or name in read}
-    text = re.sub(r"(?m)^ *\(\* hdlname = .*\*\)\n", "", text)
+    # a net that is no register needs no initial value: the register behind it has its own
+    text = re.sub(r"(?m)^ *\(\* (?:hdlname|init) = .*\*\)\n", "", text)
     text = re.sub(r"(?m)^(  (?:input|output) )(.*;\n)  wire \2", r"\1\2", text)
     text = text.replace(" = ! ", " = ~| ")      # linters dislike the logical NOT of several bits
     if not re.match(rf"(?:\(\*[^\n]*\n)*module {name}\(", text) or text.count("\nendmodule\n") != 1:
