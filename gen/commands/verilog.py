@@ -34,6 +34,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
     extra = {}
     if config.block.name == "manager_registers":
         from gen.products.registers import register_files
+        from sim_models.params.manager import ManagerParams
+        assert isinstance(config.params, ManagerParams)
         extra = register_files(config.params, design.top)
     files = write_products(design, args.output, extra=extra)
     for name in files:
