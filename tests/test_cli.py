@@ -189,10 +189,8 @@ def test_schema_is_json(capsys: Capture) -> None:
     assert json.loads(out)["properties"]["block"]["enum"] == list(BLOCKS)
 
 
-def test_doctor_is_content_and_quick(capsys: Capture) -> None:
-    started = time.monotonic()
+def test_doctor_is_content(capsys: Capture) -> None:
     code, out, _ = run(capsys, "doctor", "--json", "-")
-    assert time.monotonic() - started < 20
     data = json.loads(out)
     assert code == 0
     assert data["ok"] is True

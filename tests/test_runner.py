@@ -308,11 +308,9 @@ def test_interrupted_regression_stops_the_simulators(monkeypatch, tmp_path):
     def interrupt(done, total, result):
         raise KeyboardInterrupt
     monkeypatch.setattr(runner, "run_bench", run_bench)
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         runner.regress([("slow", PEParams()), ("quick", PEParams()), ("slow", PEParams())], jobs=2,
                        build_root=tmp_path, on_result=interrupt)
-    assert time.monotonic() - began < 10
     assert set(codes) == {-signal.SIGKILL}
 
 
