@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gen import bench_baselines
 from gen.bench_meter import Measured, Meter, MeterFactory
 from gen.bench_models import bench_models, engine_params, operands
-from gen.commands.arguments import add_design
+from gen.commands.arguments import add_design, seed
 from gen.errors import UserError
 from gen.plots import check_target, panels_of, utilisation_plot
 from gen.report import Report
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baselines", action="store_true",
                         help="whole passes of the models on this engine and on both single-mode engines")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="also draw the results")
-    parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="seed of the operands (default: 1)")
+    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of the operands (default: 1)")
 
 
 def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
@@ -283,12 +283,6 @@ def _sizes(text: str) -> list[int]:
                                              f"not {text!r}")
         found.update(dict.fromkeys(range(low, high + 1)))
     return list(found)
-
-
-def _seed(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"a seed is an integer from 0 to 999999999, not {text!r}")
-    return int(text)
 
 
 def _modes(text: str) -> list[str]:

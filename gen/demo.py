@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gen.bench_baselines import baseline_engines
 from gen.bench_meter import Meter, MeterFactory
 from gen.bench_models import engine_params
+from gen.commands.arguments import seed
 from gen.demo_models import GAMMA, Models, Pass, Spoken, load_models, speak
 from gen.errors import UserError
 from gen.plots import passes_plot
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="the engine: a preset or TOML file (default: engine)")
     parser.add_argument("--layers", type=_count, metavar="N",
                         help="layers to run in the RTL (default: all that fit a minute, at least 2)")
-    parser.add_argument("--seed", type=_seed, default=0, metavar="N",
+    parser.add_argument("--seed", type=seed, default=0, metavar="N",
                         help="picks the prompt, and what uninitialised memory holds (default: 0)")
     parser.add_argument("-o", "--output", type=Path, default=Path("build/demo"), metavar="DIR",
                         help="folder for what is written (default: build/demo)")
@@ -270,10 +271,4 @@ def _piece(text: str) -> str:
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 4096:
         raise argparse.ArgumentTypeError(f"a number from 1 to 4096 was wanted, not {text!r}")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"a seed is an integer from 0 to 999999999, not {text!r}")
     return int(text)

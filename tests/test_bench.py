@@ -247,7 +247,7 @@ SIZES = "sizes from 1 to 1048576 were wanted, as 9 or 1-17 or 1,8,64, not"
      "--plot shows one size over at most 12 pairs of the two others, not 52"),
     (["engine", "--baselines", "--k", "8"], "--k and --baselines exclude each other: the models decide K and N, the "
                                             "engines their modes"),
-    (["engine", "--seed", "x"], "argument --seed: a seed is an integer from 0 to 999999999, not 'x'; see "
+    (["engine", "--seed", "x"], "argument --seed: a seed is an integer from 0 to 2147483647, not 'x'; see "
                                 "`speculoos bench --help`"),
 ])
 def test_wrong_input_is_one_sentence(capsys: Capture, arguments: list[str], message: str) -> None:

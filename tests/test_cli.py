@@ -15,14 +15,13 @@ import pytest
 from gen import cli
 from gen.cli import COMMANDS, main
 from gen.config import presets
-from gen.errors import ToolError as GenToolError
-from gen.errors import UserError
+from gen.errors import ToolError, UserError
 from gen.report import Report, write_atomic
 from gen.synth import RESOURCES
 from rtl.registry import BLOCKS
 from sim_models.params.base import Params
 from tb.common import runner
-from tb.common.build import BuildError, ToolError
+from tb.common.build import BuildError
 
 Capture = pytest.CaptureFixture[str]
 
@@ -120,7 +119,7 @@ def test_new_then_check(capsys: Capture, tmp_path: Path) -> None:
 
 def test_check_fails_when_a_tool_refuses(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: Any) -> None:
-        raise GenToolError("slang does not accept pe")
+        raise ToolError("slang does not accept pe")
     monkeypatch.setattr("gen.check.CHECKS", {"yosys": lambda _: None, "slang": refuse})
     code, out, err = run(capsys, "check", "pe", "--json", "c.json")
     assert (code, err) == (1, "")

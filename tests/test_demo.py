@@ -222,7 +222,7 @@ def test_a_terminal_may_know_few_characters() -> None:
     (["--tokenizer", "target.bin"], None),
     (["--tokens", "0"], "argument --tokens: a number from 1 to 4096 was wanted, not '0'; see "
                         "`speculoos demo --help`"),
-    (["--seed", "1.5"], "argument --seed: a seed is an integer from 0 to 999999999, not '1.5'; see "
+    (["--seed", "1.5"], "argument --seed: a seed is an integer from 0 to 2147483647, not '1.5'; see "
                         "`speculoos demo --help`"),
     (["--layers", "4"], "--layers asks for 4 layers, the target has 3"),
     (["--prompt", "b" * 40], "the prompt has 42 tokens, the models have 40 positions: at most 31 leave room for 8 "

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from gen.errors import ToolError
 from rtl.registry import BLOCKS, Block
 from sim_models.params.tile import PEParams
 from tb.common import build as build_module
 from tb.common import runner
-from tb.common.build import BuildError, ToolError, keyed_folder, run_child, run_logged, toolchain
+from tb.common.build import BuildError, keyed_folder, run_child, run_logged, toolchain
 from tests.designs.run import BUILDS, run_echo
 from tests.designs.units import Echo, EchoParams
 

@@ -5,7 +5,10 @@ from pathlib import Path
 
 from gen.errors import UserError
 
-__all__ = ["add_build_dir", "add_design", "build_dir"]
+__all__ = ["LARGEST_SEED", "add_build_dir", "add_design", "build_dir", "seed"]
+
+#: seeds that every tool in the chain takes
+LARGEST_SEED = (1 << 31) - 1
 
 
 def add_design(parser: argparse.ArgumentParser, optional: bool = False, also: str = "") -> None:
@@ -20,6 +23,13 @@ def add_build_dir(parser: argparse.ArgumentParser) -> None:
     """Where compiled models go."""
     parser.add_argument("--build-dir", metavar="DIR", type=Path, default=Path("build"),
                         help="folder for compiled models and results (default: build)")
+
+
+def seed(text: str) -> int:
+    """A seed, as the ``type`` of an argument."""
+    if not text.isascii() or not text.isdecimal() or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"a seed is an integer from 0 to {LARGEST_SEED}, not {text!r}")
+    return int(text)
 
 
 def build_dir(args: argparse.Namespace) -> Path:

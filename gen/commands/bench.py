@@ -61,8 +61,6 @@ def with_engines(args: argparse.Namespace, work: Callable[[MeterFactory], int]) 
         A tool is missing, an engine cannot be built, or what it does differs from its model.
     """
     from sim_models.params.tile import ComputeEngineParams
-    from tb.common.build import BuildError
-    from tb.common.build import ToolError as RunnerToolError
     from tb.common.native import NativeTimeout
 
     def make(p: ComputeEngineParams, design: "Design | None" = None) -> Meter:
@@ -73,7 +71,5 @@ def with_engines(args: argparse.Namespace, work: Callable[[MeterFactory], int]) 
 
     try:
         return work(make)
-    except (BuildError, RunnerToolError) as e:
-        raise ToolError(str(e)) from e
     except (AssertionError, NativeTimeout) as e:      # a value, a cycle count or a stream rule
         raise ToolError(f"the RTL differs from its model: {e}") from e

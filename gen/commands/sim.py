@@ -3,8 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from gen.commands.arguments import add_build_dir, add_design, build_dir
-from gen.errors import ToolError, UserError
+from gen.commands.arguments import add_build_dir, add_design, build_dir, seed
+from gen.errors import UserError
 from gen.report import Report
 
 if TYPE_CHECKING:
@@ -23,14 +23,11 @@ examples:
   speculoos sim pe_array --set rows=4 --seed 7 --waves
   speculoos sim all"""
 
-#: seeds that every tool in the chain takes
-LARGEST_SEED = (1 << 31) - 1
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Block, seed, and what narrows a run."""
     add_design(parser, also=", or `all`")
-    parser.add_argument("--seed", type=_seed, metavar="N", help="seed of everything random (default: drawn)")
+    parser.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (default: drawn)")
     parser.add_argument("--test", metavar="NAME", help="run the tests of this name alone")
     parser.add_argument("--waves", action="store_true", help="record a waveform")
     parser.add_argument("--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
@@ -45,12 +42,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     require("g++", "make", "perl", "verilator", "cocotb")
     work = _work(args, config)
     root = build_dir(args)
-    from tb.common.build import BuildError
-    from tb.common.build import ToolError as RunnerToolError
-    try:
-        results = _run_all(args, report, work, root)
-    except (BuildError, RunnerToolError) as e:
-        raise ToolError(str(e)) from e
+    results = _run_all(args, report, work, root)
     report.table(["module", "tests", "failed", "comparisons", "cycles", "seed", "seconds"], [
         [r.unit_name, r.tests, len(r.failures), r.comparisons, r.cycles, r.seed, round(r.seconds, 1)]
         for r in results])
@@ -131,9 +123,3 @@ def _as_json(result: "BenchResult") -> dict[str, Any]:
             "comparisons": result.comparisons, "cycles": result.cycles, "seed": result.seed,
             "seconds": round(result.seconds, 3), "waves": result.waves and str(result.waves),
             "repeat": result.repeat}
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"a seed is an integer from 0 to {LARGEST_SEED}, not {text!r}")
-    return int(text)

@@ -20,7 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-__all__ = ["BuildError", "ToolError", "Toolchain", "keyed_folder", "run_child", "run_logged", "stop_children",
+from gen.errors import ToolError
+
+__all__ = ["BuildError", "Toolchain", "keyed_folder", "run_child", "run_logged", "stop_children",
            "tool_versions", "toolchain"]
 
 #: variables of the caller's shell that would silently change a build or a simulation
@@ -32,11 +34,7 @@ _NEEDED = {"g++": "g++", "make": "make", "perl": "perl"}
 _children: set["subprocess.Popen[bytes]"] = set()
 
 
-class ToolError(RuntimeError):
-    """A program or package that a simulation needs is not there."""
-
-
-class BuildError(RuntimeError):
+class BuildError(ToolError):
     """Verilator or the C++ compiler refused a design; the message holds their first errors."""
 
 
