@@ -1,10 +1,12 @@
 """The Manager's registers: one table, and everything that is made of it agrees with the hardware's layouts."""
 
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from systemrdl import RDLCompileError, RDLCompiler
+from systemrdl.messages import MessagePrinter, Severity
+from systemrdl.node import AddrmapNode
 
 from gen.cli import main
 from gen.products.registers import c_header, markdown, system_rdl
@@ -40,23 +42,72 @@ def test_header_compiles_and_says_what_the_table_says(tmp_path: Path) -> None:
     table = registers(ManagerParams())
     (tmp_path / "regs.h").write_text(c_header(table, "regs"))
     names = [(f"REGS_{r.name}_{f.name}".upper(), r, f) for r in table for f in r.fields]
-    prints = "".join(f'printf("%u %u %u\\n", REGS_{r.name.upper()}, {n}_SHIFT, {n}_MASK);' for n, r, _ in names)
+    prints = "".join(f'printf("%u %u %u %u\\n", REGS_{r.name.upper()}, {n}_SHIFT, {n}_MASK, '
+                     f"{f'{n}_RESET' if r.writable else '0u'});" for n, r, _ in names)
     (tmp_path / "main.c").write_text(f'#include <stdio.h>\n#include "regs.h"\n#include "regs.h"\n'
                                      f"int main(void) {{ {prints} return 0; }}\n")
     subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-Wno-format", "-o", "main", "main.c"], cwd=tmp_path,
                    check=True)
     out = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     got = [tuple(map(int, line.split())) for line in out.splitlines()]
-    assert got == [(r.address, f.low, ((1 << f.width) - 1) << f.low) for _, r, f in names]
+    assert got == [(r.address, f.low, ((1 << f.width) - 1) << f.low, f.reset if r.writable else 0)
+                   for _, r, f in names]
 
 
-def test_rdl_and_markdown_name_every_field() -> None:
+class Silent(MessagePrinter):
+    """Keeps what the compiler says instead of printing it."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def print_message(self, severity: Severity, text: str, src_ref: object) -> None:
+        self.said.append(f"{severity.name}: {text}")
+
+
+def compiled(rdl: str, folder: Path) -> AddrmapNode:
+    """What a SystemRDL compiler understands, without a word of complaint."""
+    (folder / "regs.rdl").write_text(rdl)
+    printer = Silent()
+    compiler = RDLCompiler(message_printer=printer)
+    try:
+        compiler.compile_file(str(folder / "regs.rdl"))
+        top = compiler.elaborate().top
+    except RDLCompileError:
+        pytest.fail(f"does not compile: {printer.said}")
+    assert not printer.said
+    return top
+
+
+@pytest.mark.parametrize("p", PARAMS, ids=["default", "smallest", "largest"])
+def test_rdl_compiles_and_says_what_the_table_says(p: ManagerParams, tmp_path: Path) -> None:
+    table = registers(p)
+    top = compiled(system_rdl(table, "regs"), tmp_path)
+    assert top.inst_name == "regs"
+    got = [(r.inst_name, r.absolute_address, r.size, r.has_sw_writable, r.get_property("desc"))
+           for r in top.registers()]
+    assert got == [(r.name, r.address, 4, r.writable, r.text) for r in table]
+    for node, register in zip(top.registers(), table, strict=True):
+        fields = [(f.inst_name, f.low, f.width, f.is_sw_readable, f.is_sw_writable, f.get_property("reset"),
+                   f.get_property("desc")) for f in node.fields()]
+        assert fields == [(f.name, f.low, f.width, True, register.writable, f.reset if register.writable else None,
+                           f.text) for f in register.fields]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("[0:0] = 1'h1;", "[1:0] = 2'h1;", "overlaps"),
+    ("@ 0x04;", "@ 0x00;", "overlaps"),
+    ("= 1'h1;", "= 2'h2;", "reset"),
+], ids=["overlap", "address", "reset"])
+def test_the_compiler_would_notice(old: str, new: str, said: str, tmp_path: Path) -> None:
+    rdl = system_rdl(registers(ManagerParams()), "regs")
+    assert old in rdl
+    with pytest.raises(pytest.fail.Exception, match=said):
+        compiled(rdl.replace(old, new, 1), tmp_path)
+
+
+def test_markdown_names_every_field() -> None:
     table = registers(ManagerParams())
-    rdl, page = system_rdl(table, "regs"), markdown(table, "regs")
-    assert rdl.count("{") == rdl.count("}")
-    found = re.findall(r"\\(\w+)\[(\d+):(\d+)\]", rdl)
-    assert found == [(f.name, str(f.low + f.width - 1), str(f.low)) for r in table for f in r.fields]
-    assert [int(a, 16) for a in re.findall(r"@ (0x\w+);", rdl)] == [r.address for r in table]
+    page = markdown(table, "regs")
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| 0x")]
     assert [row[3] for row in rows] == [f.name for r in table for f in r.fields]
 
