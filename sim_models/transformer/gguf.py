@@ -206,13 +206,14 @@ class GGUF:
         with np.errstate(invalid="ignore"):         # a scale may be infinite: what comes of it is refused later
             return t.format.decode(raw).reshape(t.shape)
 
-    def checkpoint(self) -> Checkpoint:
-        """The model.
+    def checkpoint(self, *, layers: int | None = None, tokens: int | None = None) -> Checkpoint:
+        """The model, or the part of it that has its first ``layers`` and knows its first ``tokens``.
 
         Raises
         ------
         CheckpointError
-            Not a plain llama: another architecture, missing or unknown tensors, a rotary variant.
+            Not a plain llama: another architecture, missing or unknown tensors, a rotary variant. Or the model has
+            fewer layers or tokens than are wanted.
         """
         shape = self._shape()
         names = _tensor_names(shape)
@@ -220,8 +221,13 @@ class GGUF:
         for name in self._tensors:
             if name not in known:
                 raise CheckpointError(f"tensor {_shown(name)} is not one of a plain llama's")
+        part = dataclasses.replace(shape, n_layers=_part(layers, shape.n_layers, "layers"),
+                                   vocab_size=_part(tokens, shape.vocab_size, "tokens"))
+        names = _tensor_names(part)
         arrays = {n: self.tensor(g) if isinstance(g, str) else self._stack(g) for n, g in names.items()}
-        return Checkpoint(shape, arrays)
+        for name in {"tok_emb", "wcls"} & set(arrays):
+            arrays[name] = arrays[name][:part.vocab_size]
+        return Checkpoint(part, arrays)
 
     def _stack(self, names: list[str]) -> Float:
         layers = [self.tensor(n) for n in names]
@@ -287,6 +293,12 @@ class GGUF:
         if not isinstance(value, list) or not all(isinstance(v, kind) for v in value):
             raise CheckpointError(f"{key} must be an array of {'strings' if kind is str else 'floats'}")
         return value
+
+
+def _part(wanted: int | None, there: int, what: str) -> int:
+    if wanted is not None and not 1 <= wanted <= there:
+        raise CheckpointError(f"from 1 to {there} {what} of the model were wanted, not {wanted}")
+    return there if wanted is None else wanted
 
 
 def _tensor_names(shape: ModelShape) -> dict[str, str | list[str]]:
