@@ -3,10 +3,11 @@
 from amaranth.hdl import signed
 from amaranth.lib import data, enum
 
-from sim_models.params.pim import BankPEParams, BufferDieSfuParams, ExactSumParams
+from sim_models.params.pim import BankPEParams, BufferDieSfuParams, DramBankParams, ExactSumParams
 
-__all__ = ["ResultFormat", "SfuError", "SfuOp", "exact_sum", "pe_step", "sfu_beat", "sfu_command",
-           "sfu_operands", "sfu_response"]
+__all__ = ["DramColumnOp", "DramError", "DramRowOp", "PimOp", "PimReduce", "PimSpread", "PimStatus", "ResultFormat",
+           "SfuError", "SfuOp", "dram_column", "dram_row", "exact_sum", "pe_step", "pim_command", "pim_response",
+           "sfu_beat", "sfu_command", "sfu_operands", "sfu_response", "sums_beat"]
 
 
 class ResultFormat(enum.Enum, shape=2):
@@ -111,4 +112,135 @@ def sfu_response(p: BufferDieSfuParams) -> data.StructLayout:
         "length": p.length_width,   # numbers in the row, 0 if it was refused
         "zero": 1,                  # the divisor was 0, and all quotients are: softmax of a row that is all masked
         "nan": 1,                   # a result is NaN
+    })
+
+
+class DramRowOp(enum.Enum, shape=2):
+    """Command to the rows of a bank."""
+
+    NONE = 0
+    ACTIVATE = 1
+    PRECHARGE = 2
+    REFRESH = 3
+
+
+class DramColumnOp(enum.Enum, shape=2):
+    """Command to the words of an open row."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+
+
+class DramError(enum.Enum, shape=4):
+    """Rule that a command broke; the timing rules are those of :class:`sim_models.params.dram.DramTiming`."""
+
+    NONE = 0
+    #: READ, WRITE or PRECHARGE of a row that is not open
+    CLOSED = 1
+    #: ACTIVATE while a row is open in its place, or REFRESH while any is
+    OPEN = 2
+    RCD = 3
+    RP = 4
+    RAS = 5
+    CCD = 6
+    RTP = 7
+    WR = 8
+    WTR = 9
+    RFC = 10
+    #: no REFRESH in twice the time after which one is due
+    REFI = 11
+
+
+def dram_row(p: DramBankParams) -> data.StructLayout:
+    """A command to the rows of a bank."""
+    return data.StructLayout({"op": DramRowOp, "row": range(p.rows)})
+
+
+def dram_column(p: DramBankParams) -> data.StructLayout:
+    """A command to a word of an open row."""
+    return data.StructLayout({"op": DramColumnOp, "row": range(p.rows), "column": range(p.columns)})
+
+
+class PimOp(enum.Enum, shape=2):
+    """What a pseudo-channel is to do."""
+
+    #: the next ``count`` words of the data stream go to words ``base`` and following of the global buffer
+    LOAD = 0
+    #: the next ``count`` words of the data stream go to words ``address`` and following of bank (group, bank)
+    WRITE = 1
+    #: for r < outputs, c < count: accumulator first + r += word address + r * count + c of every bank, times a word
+    #: of the global buffer (see :class:`PimSpread`)
+    MAC = 2
+    #: sums of accumulators ``first`` to ``first + outputs - 1`` (see :class:`PimReduce`)
+    READ = 3
+
+
+class PimSpread(enum.Enum, shape=2):
+    """Which word of the global buffer meets word c of a bank in a MAC."""
+
+    #: base + c, in all banks
+    ALL = 0
+    #: base + 4c + b in bank b of every group
+    BANK = 1
+    #: base + 4c + g in all banks of group g
+    GROUP = 2
+
+
+class PimReduce(enum.Enum, shape=2):
+    """What a READ adds up. A beat has four lanes; lanes without a sum are 0."""
+
+    #: nothing: four beats per accumulator, beat b has bank b of the four groups
+    NONE = 0
+    #: the banks of each group: a beat per accumulator, by group
+    BANK = 1
+    #: over the groups: a beat per accumulator, by bank
+    GROUP = 2
+    #: all: a beat per accumulator, in lane 0
+    ALL = 3
+
+
+class PimStatus(enum.Enum, shape=3):
+    """Outcome of a command; of several faults the first in this order."""
+
+    OK = 0
+    #: ``count`` (LOAD, WRITE, MAC) or ``outputs`` (MAC, READ) is zero
+    COUNT = 1
+    #: a format that was not built (MAC, READ), or no such spread (MAC)
+    FORMAT = 2
+    #: words beyond the end of a bank (WRITE, MAC)
+    ADDRESS = 3
+    #: words beyond the end of the global buffer (LOAD, MAC), or a base that is no multiple of 4 (MAC, BANK and GROUP)
+    BUFFER = 4
+    #: accumulators beyond the end of the half in which the first one lies (MAC, READ)
+    ACCUMULATOR = 5
+
+
+pim_command = data.StructLayout({
+    "op": PimOp,
+    "address": 24,              # first word of the bank or banks
+    "count": 16,                # words (LOAD, WRITE); words per output (MAC)
+    "base": 16,                 # first word of the global buffer
+    "first": 8, "outputs": 8,   # accumulators
+    "spread": PimSpread,
+    "clear": 1,                 # MAC: sums start from 0, instead of from what is in the accumulators
+    "int8": 1,                  # MAC: format of the words; READ: passed on to `sums`
+    "group": 2, "bank": 2,      # WRITE
+    "reduce": PimReduce,
+})
+
+pim_response = data.StructLayout({
+    "status": PimStatus,
+    "cycles": 32,               # for which the command occupied its unit; 0 if it was refused
+    "hits": 24, "misses": 24,   # MAC, WRITE: words of a row that was accessed since it was opened, first words of one
+})
+
+
+def sums_beat(p: ExactSumParams) -> data.StructLayout:
+    """Four exact sums side by side; member i of each array belongs to lane i (see :func:`exact_sum`)."""
+    return data.StructLayout({
+        "value": data.ArrayLayout(signed(p.acc_width), 4),
+        "positive": 4, "negative": 4, "nan": 4,
+        "int8": 1,                  # as in the READ command
+        "last": 1,                  # of the command
     })

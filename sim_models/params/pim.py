@@ -4,9 +4,11 @@ import dataclasses
 from typing import Any
 
 from sim_models.params.base import ParamError, Params, param
+from sim_models.params.dram import DramBankParams
 from sim_models.params.sfu import BufferDieSfuParams
 
-__all__ = ["BankPEParams", "BufferDieSfuParams", "ExactSumParams", "PELaneParams", "SumRounderParams"]
+__all__ = ["BankGroupParams", "BankPEParams", "BufferDieSfuParams", "DramBankParams", "ExactSumParams",
+           "PELaneParams", "PseudoChannelParams", "SumRounderParams"]
 
 
 def _format() -> Any:
@@ -129,3 +131,37 @@ class SumRounderParams(ExactSumParams):
     """Parameters of what rounds an exact sum."""
 
     stages: int = param(4, "pipeline registers from sum to result", low=1, high=4, tag="s")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BankGroupParams(BankPEParams, DramBankParams):
+    """Parameters of a bank group: four banks, each with its processing element."""
+
+    def validate(self) -> None:
+        BankPEParams.validate(self)
+        DramBankParams.validate(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PseudoChannelParams(BankGroupParams):
+    """Parameters of a pseudo-channel: four bank groups in lockstep, the global buffer and what steers them."""
+
+    buffer_words: int = param(512, "words of the global buffer, a power of two", low=8, high=4096, tag="gb")
+
+    def validate(self) -> None:
+        super().validate()
+        if self.buffer_words & (self.buffer_words - 1):
+            raise ParamError(f"buffer_words must be a power of two, not {self.buffer_words}", "buffer_words")
+        if self.accumulators < 4:
+            raise ParamError(f"accumulators must be at least 4 in a pseudo-channel, for two halves, "
+                             f"not {self.accumulators}", "accumulators")
+
+    @property
+    def half(self) -> int:
+        """Accumulators in half a processing element's."""
+        return self.accumulators // 2
+
+    @property
+    def group(self) -> BankGroupParams:
+        """Parameters of the bank groups."""
+        return BankGroupParams(**{f.name: getattr(self, f.name) for f in dataclasses.fields(BankGroupParams)})
