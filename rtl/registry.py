@@ -80,4 +80,6 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("manager", "manager", "who drafts, where tokens go, what is verified; counts every kind of waiting",
           "SADDLE IV"),
     Block("manager_registers", "manager", "the Manager's switches and counters on AXI4-Lite", "SADDLE IV"),
+    Block("bank_pe", "pim", "exact dot products of FP16 or int8 words beside a bank", "SADDLE IV-C"),
+    Block("sum_rounder", "pim", "an exact sum rounded once, to float32, FP16 or int32", "SADDLE IV-C"),
 )}

@@ -1,4 +1,4 @@
-"""Parameters of the blocks in ``rtl/pim`` (SADDLE III)."""
+"""Parameters of the blocks in ``rtl/pim`` (SADDLE IV-C)."""
 
 import dataclasses
 from typing import Any
