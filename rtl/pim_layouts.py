@@ -3,11 +3,19 @@
 from amaranth.hdl import signed
 from amaranth.lib import data, enum
 
-from sim_models.params.pim import BankPEParams, BufferDieSfuParams, DramBankParams, ExactSumParams
+from sim_models.params.pim import (
+    BankGroupParams,
+    BankPEParams,
+    BufferDieSfuParams,
+    DramBankParams,
+    ExactSumParams,
+    PseudoChannelParams,
+)
 
 __all__ = ["DramColumnOp", "DramError", "DramRowOp", "PimOp", "PimReduce", "PimSpread", "PimStatus", "ResultFormat",
-           "SfuError", "SfuOp", "dram_column", "dram_row", "exact_sum", "pe_step", "pim_command", "pim_response",
-           "sfu_beat", "sfu_command", "sfu_operands", "sfu_response", "sums_beat"]
+           "SfuError", "SfuOp", "StackStatus", "StackUnit", "collect_job", "deal_job", "dram_column", "dram_row", "exact_sum", "group_step", "mac_step", "pe_step",
+           "pim_command", "pim_job", "pim_response", "sfu_beat", "sfu_command", "sfu_operands", "sfu_response",
+           "sums_beat"]
 
 
 class ResultFormat(enum.Enum, shape=2):
@@ -244,3 +252,105 @@ def sums_beat(p: ExactSumParams) -> data.StructLayout:
         "int8": 1,                  # as in the READ command
         "last": 1,                  # of the command
     })
+
+
+def pim_job(p: PseudoChannelParams) -> data.StructLayout:
+    """A command on its way from the decoder to the unit that carries it out."""
+    return data.StructLayout({
+        "op": PimOp, "status": PimStatus,
+        "drop": 1,                              # refused, but its words must be taken off the data stream
+        "row": range(p.rows), "column": range(p.columns),       # first word of the banks
+        "last_row": range(p.rows),              # row of the last word
+        "count": 16,
+        "base": range(p.buffer_words),
+        "buffer_halves": 2,                     # which halves of the global buffer it touches
+        "first": range(p.accumulators),
+        "outputs": range(p.half + 1),
+        "spread": PimSpread, "clear": 1, "int8": 1, "group": 2, "bank": 2, "reduce": PimReduce,
+    })
+
+
+def mac_step(p: PseudoChannelParams) -> data.StructLayout:
+    """What all processing elements are to do with a word that is read from their banks."""
+    return data.StructLayout({
+        "valid": 1, "first": 1, "index": range(p.accumulators), "int8": 1,
+        "spread": PimSpread,
+        "address": range(p.buffer_words),       # word of the global buffer, for ALL; else the first of four
+    })
+
+
+def group_step(p: BankGroupParams) -> data.StructLayout:
+    """What the processing elements of a bank group are to do with the words of their banks."""
+    return data.StructLayout({
+        "valid": 1, "first": 1, "index": range(p.accumulators),
+        "int8": 1,                              # has an effect if both formats are built
+    })
+
+
+class StackUnit(enum.Enum, shape=1):
+    """Whom a command to the stack is for."""
+
+    CHANNELS = 0
+    SFU = 1
+
+
+class StackStatus(enum.Enum, shape=3):
+    """Whether the stack carries a command out; of several faults the first in this order."""
+
+    OK = 0
+    #: as in :class:`PimStatus`; also words of the SFU, or a READ, in a format that does not go with the other
+    COUNT = 1
+    FORMAT = 2
+    ADDRESS = 3
+    BUFFER = 4
+    ACCUMULATOR = 5
+    #: no pseudo-channel is to take part
+    CHANNELS = 6
+    #: a READ of no values, or of more than it has, or whose row goes on (or goes to the SFU) with a beat not full
+    VALUES = 7
+
+
+def stack_command(p: PimStackParams) -> data.StructLayout:
+    """A command to the stack."""
+    return data.StructLayout({
+        "unit": StackUnit,
+        "channels": p.pseudo_channels,  # that take part, a bit each
+        "pim": pim_command,             # what they do; `count` of a LOAD is the words of each of them
+        "deal": 1,                  # LOAD: words are dealt out, 4 to each pseudo-channel in turn; else all get them all
+        "from_sfu": 1,              # LOAD: words come from the SFU and not from the host; zeros follow its last one
+        "across": 1,                # READ: sums over the pseudo-channels; else one after the other, for each output
+        "values": 16,               # READ: results that count, the others are dropped
+        "last": 1,                  # READ: the row of results ends; else the next READ goes on with it
+        "format": ResultFormat,     # READ: of the results; INT32 if and only if `pim.int8`
+        "to_sfu": 1,                # READ: results go to the SFU and not to the host
+        "sfu": sfu_command,
+        "from_host": 1,             # SFU: the row comes from the host and not from READs
+        "to_buffers": 1,            # SFU: results are for LOADs and not for the host
+    })
+
+
+stack_response = data.StructLayout({
+    "status": StackStatus,
+    "cycles": 32,                   # most of any pseudo-channel (see pim_response); 0 of a command to the SFU
+    "hits": 32, "misses": 32,       # of all
+})
+
+
+def deal_job(p: PimStackParams) -> data.StructLayout:
+    """Words that go to pseudo-channels."""
+    return data.StructLayout({"channels": p.pseudo_channels, "count": 16, "deal": 1, "from_sfu": 1})
+
+
+def collect_job(p: PimStackParams) -> data.StructLayout:
+    """Sums that come from pseudo-channels, and what becomes of them."""
+    return data.StructLayout({
+        "channels": p.pseudo_channels, "outputs": 8, "reduce": PimReduce, "across": 1, "values": 16, "last": 1,
+        "format": ResultFormat, "to_sfu": 1})
+
+
+def respond_job(p: PimStackParams) -> data.StructLayout:
+    """A response that is to be made; no pseudo-channel takes part in that to a refused command."""
+    return data.StructLayout({"channels": p.pseudo_channels, "status": StackStatus})
+
+
+sfu_route = data.StructLayout({"from_host": 1, "to_buffers": 1})
