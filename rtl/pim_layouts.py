@@ -9,13 +9,15 @@ from sim_models.params.pim import (
     BufferDieSfuParams,
     DramBankParams,
     ExactSumParams,
+    PimStackParams,
     PseudoChannelParams,
 )
 
 __all__ = ["DramColumnOp", "DramError", "DramRowOp", "PimOp", "PimReduce", "PimSpread", "PimStatus", "ResultFormat",
-           "SfuError", "SfuOp", "StackStatus", "StackUnit", "collect_job", "deal_job", "dram_column", "dram_row", "exact_sum", "group_step", "mac_step", "pe_step",
-           "pim_command", "pim_job", "pim_response", "sfu_beat", "sfu_command", "sfu_operands", "sfu_response",
-           "sums_beat"]
+           "SfuError", "SfuOp", "StackStatus", "StackUnit", "collect_job", "deal_job", "dram_column", "dram_row",
+           "exact_sum", "group_step", "mac_step", "pe_step", "pim_command", "pim_job", "pim_response",
+           "respond_job", "sfu_beat", "sfu_command", "sfu_operands", "sfu_response", "sfu_route", "stack_command",
+           "stack_response", "sums_beat"]
 
 
 class ResultFormat(enum.Enum, shape=2):
@@ -298,7 +300,7 @@ class StackStatus(enum.Enum, shape=3):
     """Whether the stack carries a command out; of several faults the first in this order."""
 
     OK = 0
-    #: as in :class:`PimStatus`; also words of the SFU, or a READ, in a format that does not go with the other
+    #: as in :class:`PimStatus`; FORMAT also of a READ whose two formats do not go together
     COUNT = 1
     FORMAT = 2
     ADDRESS = 3
@@ -306,8 +308,6 @@ class StackStatus(enum.Enum, shape=3):
     ACCUMULATOR = 5
     #: no pseudo-channel is to take part
     CHANNELS = 6
-    #: a READ of no values, or of more than it has, or whose row goes on (or goes to the SFU) with a beat not full
-    VALUES = 7
 
 
 def stack_command(p: PimStackParams) -> data.StructLayout:
@@ -316,11 +316,11 @@ def stack_command(p: PimStackParams) -> data.StructLayout:
         "unit": StackUnit,
         "channels": p.pseudo_channels,  # that take part, a bit each
         "pim": pim_command,             # what they do; `count` of a LOAD is the words of each of them
-        "deal": 1,                  # LOAD: words are dealt out, 4 to each pseudo-channel in turn; else all get them all
+        "deal": 1,                  # LOAD: words are dealt out, 4 to each pseudo-channel in turn; else all get all
         "from_sfu": 1,              # LOAD: words come from the SFU and not from the host; zeros follow its last one
         "across": 1,                # READ: sums over the pseudo-channels; else one after the other, for each output
-        "values": 16,               # READ: results that count, the others are dropped
-        "last": 1,                  # READ: the row of results ends; else the next READ goes on with it
+        "values": 16,               # READ: results that count, the others are dropped; a multiple of 4 but at the end
+        "last": 1,                  # READ: ends the row of results; else the next READ goes on with it
         "format": ResultFormat,     # READ: of the results; INT32 if and only if `pim.int8`
         "to_sfu": 1,                # READ: results go to the SFU and not to the host
         "sfu": sfu_command,
@@ -337,7 +337,7 @@ stack_response = data.StructLayout({
 
 
 def deal_job(p: PimStackParams) -> data.StructLayout:
-    """Words that go to pseudo-channels."""
+    """Words that go to pseudo-channels, or nowhere where none is named."""
     return data.StructLayout({"channels": p.pseudo_channels, "count": 16, "deal": 1, "from_sfu": 1})
 
 
