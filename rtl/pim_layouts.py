@@ -14,10 +14,10 @@ from sim_models.params.pim import (
 )
 
 __all__ = ["DramColumnOp", "DramError", "DramRowOp", "PimOp", "PimReduce", "PimSpread", "PimStatus", "ResultFormat",
-           "SfuError", "SfuOp", "StackStatus", "StackUnit", "collect_job", "deal_job", "dram_column", "dram_row",
-           "exact_sum", "group_step", "mac_step", "pe_step", "pim_command", "pim_job", "pim_response",
-           "respond_job", "sfu_beat", "sfu_command", "sfu_operands", "sfu_response", "sfu_route", "stack_command",
-           "stack_response", "sums_beat"]
+           "SfuError", "SfuOp", "StackStatus", "StackUnit", "checked_command", "collect_job", "collected_beat",
+           "deal_job", "dealt_word", "dram_column", "dram_row", "exact_sum", "group_step", "mac_step", "pe_step",
+           "pim_command", "pim_job", "pim_response", "respond_job", "sfu_beat", "sfu_command", "sfu_operands",
+           "sfu_response", "sfu_route", "stack_command", "stack_response", "sums_beat"]
 
 
 class ResultFormat(enum.Enum, shape=2):
@@ -336,9 +336,20 @@ stack_response = data.StructLayout({
 })
 
 
+def checked_command(p: PimStackParams) -> data.StructLayout:
+    """A command to the stack, and what its checker says."""
+    return data.StructLayout({
+        "command": stack_command(p), "status": StackStatus,
+        "drop": 1,                      # LOAD or WRITE: refused, but its words must be taken off their stream
+    })
+
+
 def deal_job(p: PimStackParams) -> data.StructLayout:
-    """Words that go to pseudo-channels, or nowhere where none is named."""
-    return data.StructLayout({"channels": p.pseudo_channels, "count": 16, "deal": 1, "from_sfu": 1})
+    """Words that go to pseudo-channels; all fields but the last are those of the command."""
+    return data.StructLayout({
+        "channels": p.pseudo_channels, "count": 16, "deal": 1, "from_sfu": 1,
+        "drop": 1,                      # the command was refused: its words are taken and go nowhere
+    })
 
 
 def collect_job(p: PimStackParams) -> data.StructLayout:
@@ -351,6 +362,18 @@ def collect_job(p: PimStackParams) -> data.StructLayout:
 def respond_job(p: PimStackParams) -> data.StructLayout:
     """A response that is to be made; no pseudo-channel takes part in that to a refused command."""
     return data.StructLayout({"channels": p.pseudo_channels, "status": StackStatus})
+
+
+def dealt_word(p: PimStackParams) -> data.StructLayout:
+    """FP16 results of the special function unit as a word."""
+    return data.StructLayout({"word": p.word_width, "last": 1})
+
+
+def collected_beat(p: PimStackParams) -> data.StructLayout:
+    """Four exact sums that are to be rounded."""
+    return data.StructLayout({
+        "value": data.ArrayLayout(signed(p.acc_width), 4), "positive": 4, "negative": 4, "nan": 4,
+        "keep": 4, "last": 1, "format": ResultFormat, "to_sfu": 1})
 
 
 sfu_route = data.StructLayout({"from_host": 1, "to_buffers": 1})

@@ -188,7 +188,7 @@ class PimStackParams(PseudoChannelParams):
     def validate(self) -> None:
         super().validate()
         if self.lanes < 4:
-            raise ParamError(f"lanes must be at least 4 in a stack, as many as the numbers of a beat, not {self.lanes}",
+            raise ParamError(f"lanes must be at least 4 in a stack, which has 4 results a beat, not {self.lanes}",
                              "lanes")
         if self.sfu_length % 4:
             raise ParamError(f"sfu_length must be a multiple of 4, not {self.sfu_length}", "sfu_length")
