@@ -12,7 +12,7 @@ import numpy as np
 
 from sim_models.params.pim import BankPEParams, ExactSumParams
 
-__all__ = ["BankPE", "ExactSum", "dot", "word_sums"]
+__all__ = ["BankPE", "ExactSum", "dot", "products", "word_sums"]
 
 #: bits of a digit; one product spans 3 digits at most, and sums of 2^24 words stay within int64
 _DIGIT = 20
@@ -76,7 +76,20 @@ def _int8_sums(a: np.ndarray, b: np.ndarray) -> list[ExactSum]:
     return [ExactSum(int(n)) for n in (left * right).sum(axis=1)]
 
 
-def _fp16_sums(a: np.ndarray, b: np.ndarray) -> list[ExactSum]:
+def products(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Exact products of FP16 numbers.
+
+    Parameters
+    ----------
+    a, b: uint16
+        Codes, of one shape.
+
+    Returns
+    -------
+    tuple
+        Signed significand and place, int64 (a finite product is significand * 2^(place - 48), others have 0);
+        positive infinity, negative infinity, NaN.
+    """
     (m, place_a, zero_a, inf_a, nan_a), (n, place_b, zero_b, inf_b, nan_b) = _parts(a), _parts(b)
     nan = nan_a | nan_b | (inf_a & zero_b) | (zero_a & inf_b)
     infinite = (inf_a | inf_b) & ~nan
@@ -84,8 +97,13 @@ def _fp16_sums(a: np.ndarray, b: np.ndarray) -> list[ExactSum]:
     finite = ~(nan | infinite)
     product = np.where(finite, np.where(minus, -m * n, m * n), 0)
     place = np.where(finite, place_a + place_b, 0)
+    return product, place, infinite & ~minus, infinite & minus, nan
+
+
+def _fp16_sums(a: np.ndarray, b: np.ndarray) -> list[ExactSum]:
+    product, place, *specials = products(a, b)
     digits = [np.where(place // _DIGIT == d, product << (place % _DIGIT), 0).sum(axis=1) for d in range(3)]
-    flags = [x.any(axis=1) for x in (infinite & ~minus, infinite & minus, nan)]
+    flags = [x.any(axis=1) for x in specials]
     return [ExactSum(sum(int(x) << (_DIGIT * d) for d, x in enumerate(value)), *map(bool, marks))
             for value, marks in zip(zip(*digits, strict=True), zip(*flags, strict=True), strict=True)]
 

@@ -10,7 +10,7 @@ from sim_models.golden.pipeline import PipelineModel
 from sim_models.params.pim import SumRounderParams
 
 __all__ = ["FLOAT32", "FP16", "INT32", "SumRounder", "float32_code", "float32_codes", "fp16_code", "fp16_codes",
-           "round_sum"]
+           "round_sum", "rounded_code"]
 
 #: numbers of the formats
 FLOAT32, FP16, INT32 = 0, 1, 2
@@ -18,12 +18,12 @@ FLOAT32, FP16, INT32 = 0, 1, 2
 
 def float32_code(total: ExactSum) -> int:
     """Float32 code of an FP16 sum."""
-    return _round(total, fraction_bits=23, bias=127, top=255)
+    return rounded_code(total, fraction_bits=23, bias=127)
 
 
 def fp16_code(total: ExactSum) -> int:
     """FP16 code of an FP16 sum."""
-    return _round(total, fraction_bits=10, bias=15, top=31)
+    return rounded_code(total, fraction_bits=10, bias=15)
 
 
 def float32_codes(sums: Iterable[ExactSum]) -> np.ndarray:
@@ -43,8 +43,17 @@ def round_sum(total: ExactSum, form: int) -> int:
     return fp16_code(total) if form == FP16 else float32_code(total)
 
 
-def _round(total: ExactSum, *, fraction_bits: int, bias: int, top: int) -> int:
-    """Code of an IEEE format with these bits of fraction, bias and exponent of infinities."""
+def rounded_code(total: ExactSum, *, fraction_bits: int, bias: int) -> int:
+    """Code of an IEEE format of an FP16 sum, rounded to nearest even once.
+
+    Parameters
+    ----------
+    total:
+        The sum.
+    fraction_bits, bias:
+        Bits of the format's fraction, and what is added to its exponent.
+    """
+    top = 2 * bias + 1                                  # exponent of infinities
     sign_bit = (top + 1) << fraction_bits
     if total.nan or (total.positive and total.negative):
         return (top << fraction_bits) | (1 << (fraction_bits - 1))
@@ -53,7 +62,6 @@ def _round(total: ExactSum, *, fraction_bits: int, bias: int, top: int) -> int:
     magnitude = abs(total.value)
     # exponent of the leading one, not below that of the smallest normal number
     exponent = max(magnitude.bit_length() - 1 - 48, 1 - bias)
-    # round(Fraction) is to nearest even too, but this is a few times faster
     drop = 48 + exponent - fraction_bits
     if drop > 0:
         units, rest = magnitude >> drop, magnitude & ((1 << drop) - 1)
