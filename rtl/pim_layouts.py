@@ -13,11 +13,11 @@ from sim_models.params.pim import (
     PseudoChannelParams,
 )
 
-__all__ = ["DramColumnOp", "DramError", "DramRowOp", "PimOp", "PimReduce", "PimSpread", "PimStatus", "ResultFormat",
-           "SfuError", "SfuOp", "StackStatus", "StackUnit", "checked_command", "collect_job", "collected_beat",
-           "deal_job", "dealt_word", "dram_column", "dram_row", "exact_sum", "group_step", "mac_step", "pe_step",
-           "pim_command", "pim_job", "pim_response", "respond_job", "sfu_beat", "sfu_command", "sfu_operands",
-           "sfu_response", "sfu_route", "stack_command", "stack_response", "sums_beat"]
+__all__ = ["DramColumnOp", "DramError", "DramRowOp", "PimOp", "PimReduce", "PimSpread", "PimStatus", "PimUnit",
+           "ResultFormat", "SfuError", "SfuOp", "StackStatus", "StackUnit", "checked_command", "collect_job",
+           "collected_beat", "deal_job", "dealt_word", "dram_column", "dram_row", "exact_sum", "group_step",
+           "mac_step", "pe_step", "pim_command", "pim_job", "pim_response", "respond_job", "sfu_beat", "sfu_command",
+           "sfu_operands", "sfu_response", "sfu_route", "stack_command", "stack_response", "sums_beat"]
 
 
 class ResultFormat(enum.Enum, shape=2):
@@ -254,6 +254,19 @@ def sums_beat(p: ExactSumParams) -> data.StructLayout:
         "int8": 1,                  # as in the READ command
         "last": 1,                  # of the command
     })
+
+
+class PimUnit(enum.Enum, shape=2):
+    """Who carries out a command."""
+
+    #: nobody, it is refused
+    NONE = 0
+    #: MAC, WRITE
+    SEQUENCER = 1
+    #: LOAD, and the words of refused commands
+    LOADER = 2
+    #: READ
+    READER = 3
 
 
 def pim_job(p: PseudoChannelParams) -> data.StructLayout:
