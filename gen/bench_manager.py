@@ -137,7 +137,7 @@ def _cases(taus: Sequence[float]) -> list[tuple[str, float | None, "Switches"]]:
     """Variants: name, tau, settings."""
     from sim_models.golden.manager import Switches
     from sim_models.specdec.fixed import ONE, quantise
-    batch = Switches(adaptive=False, eager=False, dynamic=False)
+    batch = Switches(policy=0, eager=False, dynamic=False)
     cases: list[tuple[str, float | None, Switches]] = [
         (f"d = {d}", None, dataclasses.replace(batch, max_draft=d)) for d in (0, *FIXED)]
     cases.append(("d = 4 alone", None, dataclasses.replace(batch, max_draft=4, shared=False)))

@@ -5,6 +5,7 @@ from amaranth.lib import data, enum
 from rtl.manager.registers import COUNTERS
 from sim_models.params.manager import (
     H_WIDTH,
+    TAU_ENTRIES,
     DraftControllerParams,
     ManagerParams,
     PoolParams,
@@ -14,8 +15,8 @@ from sim_models.params.manager import (
 
 __all__ = ["DraftPolicy", "EagerAction", "Place", "VerifyKind", "draft_beat", "draft_decision",
            "draft_token", "draft_update", "drafted", "eager_command", "emitted", "logits_beat", "manager_counters",
-           "manager_settings", "new_request", "pool_entry", "request_verdict", "selected_beat", "softmax_result",
-           "softmax_step", "softmax_sums", "softmax_vector", "verdict", "verify_beat"]
+           "manager_settings", "new_request", "pool_entry", "request_verdict", "selected_beat", "softmax_events",
+           "softmax_result", "softmax_step", "softmax_sums", "softmax_vector", "verdict", "verify_beat"]
 
 
 class Place(enum.Enum, shape=1):
@@ -25,6 +26,17 @@ class Place(enum.Enum, shape=1):
     PIM = 0
     #: on tiles (SADDLE: the GPU): for operators that compute
     TILES = 1
+
+
+class DraftPolicy(enum.Enum, shape=2):
+    """What makes a request stop drafting, besides the length; another number is as ``CUMULATIVE``."""
+
+    #: nothing
+    FIXED = 0
+    #: H, the product of the draft's probabilities, falls below the threshold
+    CUMULATIVE = 1
+    #: the token's own probability is below the threshold
+    CONFIDENCE = 2
 
 
 class EagerAction(enum.Enum, shape=1):
@@ -133,11 +145,11 @@ def manager_settings(p: ManagerParams) -> data.StructLayout:
     """Run-time switches; see `rtl/manager/registers.py` for each."""
     s = p.scheduler
     return data.StructLayout({
-        "adaptive": 1, "shared": 1, "eager": 1, "dynamic": 1,
+        "policy": DraftPolicy, "tabled": 1, "shared": 1, "eager": 1, "dynamic": 1,
         "initial_dlm_fc": Place, "initial_tlm_attention": Place,
         "stop_at_end": 1, "end_token": p.token_width,
-        "max_draft": p.length_width, "tau": H_WIDTH, "capacity": p.rows_width, "start": p.count_width,
-        "engines": p.lane_width + 1,
+        "max_draft": p.length_width, "tau": H_WIDTH, **{f"tau_{n}": H_WIDTH for n in range(TAU_ENTRIES)},
+        "capacity": p.rows_width, "start": p.count_width, "engines": p.lane_width + 1,
         "dlm_fc_low": s.requests_width, "dlm_fc_high": s.requests_width,
         "tlm_attention_low": s.threshold_width, "tlm_attention_high": s.threshold_width,
     })
@@ -146,17 +158,6 @@ def manager_settings(p: ManagerParams) -> data.StructLayout:
 def manager_counters() -> data.StructLayout:
     """Counters of 32 bits that wrap round; see `rtl/manager/registers.py` for each."""
     return data.StructLayout(dict.fromkeys(COUNTERS, 32))
-
-
-class DraftPolicy(enum.Enum, shape=2):
-    """What makes a request stop drafting, besides the length."""
-
-    #: nothing
-    FIXED = 0
-    #: H, the product of the draft's probabilities, falls below the threshold
-    CUMULATIVE = 1
-    #: the token's own probability is below the threshold
-    CONFIDENCE = 2
 
 
 def draft_token(p: DraftControllerParams) -> data.StructLayout:
@@ -182,7 +183,7 @@ def draft_decision(p: DraftControllerParams) -> data.StructLayout:
     return data.StructLayout({
         "request": p.request_width,
         "stop": 1,                  # any of the following: no token is drafted behind it for now
-        "threshold": 1, "length": 1, "end": 1, "full": 1,
+        "threshold": 1, "length": 1, "end": 1,
     })
 
 
@@ -206,6 +207,12 @@ def softmax_result(p: SoftmaxUnitParams) -> data.StructLayout:
         "masked": 1,                # no logit was kept, or none but -inf and NaN: there is no distribution, p is 0
         "nan": 1,                   # a NaN was among the kept logits; it counts as masked
     })
+
+
+softmax_events = data.StructLayout({
+    "busy": 1,                      # a vector of logits is on its way, from its first beat until its result is taken
+    "masked": 1,                    # a result is taken that stands for no distribution
+})
 
 
 def softmax_step(p: SoftmaxUnitParams) -> data.StructLayout:

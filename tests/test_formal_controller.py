@@ -27,7 +27,7 @@ class Specification(Elaboratable):
         u = unit
         self.inputs = [
             u.drafted.valid, u.drafted.payload, u.update.valid, u.update.payload, u.to_shared.ready, u.to_eager.ready,
-            u.verifying, u.behind, u.shared_room, u.room, u.policy, u.tau, u.max_draft, u.stop_at_end, u.end_token]
+            u.verifying, u.behind, u.shared_room, u.policy, u.tau, u.max_draft, u.stop_at_end, u.end_token]
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -66,15 +66,14 @@ class Specification(Elaboratable):
                          Assert(entry.position == held.position), Assert(u.to_shared.valid == shared)]
 
         # What stops a draft for good lasts until its restart
-        stopped, asked = Signal(), Signal()
+        stopped = Signal()
         reasons = u.decision.threshold | u.decision.end
         with m.If(mine):
-            m.d.comb += Assert(u.decision.stop | ~(stopped | u.decision.length | u.decision.full | reasons))
+            m.d.comb += Assert(u.decision.stop | ~(stopped | u.decision.length | reasons))
             m.d.sync += stopped.eq(stopped | reasons)
         with m.If(restart):
             m.d.sync += stopped.eq(0)
-        m.d.sync += asked.eq(stopped & ~restart)
-        m.d.comb += Assert(~(asked & u.may_draft))
+        m.d.comb += Assert(~(stopped & u.may_draft))
         return m
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sim_models.golden import manager as golden
+from sim_models.golden.draft_controller import CONFIDENCE, CUMULATIVE, FIXED
 from sim_models.golden.manager import Switches
 from sim_models.params.manager import ManagerParams
 from sim_models.specdec.fixed import quantise
@@ -22,9 +23,11 @@ POOLS = {
     512: ManagerParams(request_width=6, entries=512, eager_entries=128, position_width=12),
 }
 VARIANTS = {
-    "fixed d": Switches(adaptive=False, shared=False, eager=False, dynamic=False, max_draft=4),
+    "fixed d": Switches(policy=FIXED, shared=False, eager=False, dynamic=False, max_draft=4),
     "-d": Switches(shared=False, eager=False, dynamic=False), "-p": Switches(eager=False, dynamic=False),
     "-s": Switches(dynamic=False), "full": Switches(),
+    "confidence": Switches(policy=CONFIDENCE), "confidence -p": Switches(policy=CONFIDENCE, eager=False),
+    "table": Switches(taus=(0,) * 8), "table -d": Switches(taus=(0,) * 8, shared=False, eager=False),
 }
 TAUS = (0.0, 0.01, 0.1, 0.5, 1.0)
 CAPACITIES = (1, 3, 8, 64)
@@ -38,15 +41,21 @@ def _engines(gen: np.random.Generator, p: ManagerParams, requests: list[RequestT
 
 
 def _any_switches(gen: np.random.Generator, p: ManagerParams) -> Switches:
-    flags = gen.random(4) < (0.7, 0.75, 0.6, 0.5)
+    flags = gen.random(4) < (0.3, 0.75, 0.6, 0.5)
     low = int(gen.integers(1, 4))
     return Switches(
-        adaptive=bool(flags[0]), shared=bool(flags[1]), eager=bool(flags[2]), dynamic=bool(flags[3]),
+        policy=int(gen.choice([FIXED, CUMULATIVE, CUMULATIVE, CONFIDENCE])), taus=_table(gen) if flags[0] else None,
+        shared=bool(flags[1]), eager=bool(flags[2]), dynamic=bool(flags[3]),
         initial=(int(gen.integers(2)), int(gen.integers(2))), end_token=7 if gen.random() < 0.5 else None,
         max_draft=int(gen.choice([0, 1, 3, 8, 16])), tau=quantise(float(gen.choice(TAUS))),
         capacity=int(gen.choice([1, 3, 8, 23])), start=int(gen.choice([1, 2, 5])),
         engines=int(gen.integers(1, p.lanes + 1)), dlm_fc=(low, low + 1),
         tlm_attention=(16, 24)).fitted(p)
+
+
+def _table(gen: np.random.Generator) -> tuple[int, ...]:
+    """Thresholds for 1, 2, 3 to 4, 5 to 8, ... live requests."""
+    return tuple(quantise(float(tau)) for tau in gen.choice(TAUS, 8))
 
 
 @pytest.mark.parametrize("entries", [1, 7, 16])
@@ -73,9 +82,11 @@ def test_texts_are_those_of_the_target(entries: int) -> None:
     gen = np.random.default_rng(entries)
     sizes = itertools.cycle([1, 2, 5, p.requests])
     for (name, switches), tau, capacity in itertools.product(VARIANTS.items(), TAUS, CAPACITIES):
-        if gen.random() < 0.6 and tau not in (0.0, 1.0):
+        often = 0.25 if name.split()[0] in ("confidence", "table") else 1.0 if tau in (0.0, 1.0) else 0.4
+        if gen.random() >= (often if entries < 512 else often / 2):     # 64 requests take their time
             continue
-        switches = dataclasses.replace(switches, tau=quantise(tau), capacity=capacity)
+        taus = switches.taus and (quantise(tau), *_table(gen)[1:])
+        switches = dataclasses.replace(switches, tau=quantise(tau), taus=taus, capacity=capacity)
         requests = random_traces(gen, next(sizes), 6)
         engines = _engines(gen, p, requests, slow=30)
         machine.restart(switches)

@@ -3,22 +3,23 @@
 ::
 
     drafted -> memory -> H x p -> round -> below the threshold? -> stop, draft on    decision
-     update ----^ '--------------- H ----> shared, eager? -------> entry             to_shared, to_eager
-                       look ----> pools: verifying, behind
+     update ----^  | '------------ H ----> shared, eager? -------> entry             to_shared, to_eager
+         ask ------'   look ----> pools: verifying, behind
 
 H is the product of the probabilities of a request's draft since its last restart, UQ1.15, each product rounded to
 nearest even; it never rises. The token by which a draft ends stays in it: below the threshold (H or, with the policy
 ``CONFIDENCE``, the token's own probability), at ``max_draft`` tokens that wait for verification or are under it (0:
-none is drafted), an end token or the length limit with ``stop_at_end``, or when no pool has room for another. The
-threshold is ``tau``, or an entry of a table by the number of live requests: 1, 2, 3 to 4, 5 to 8, ... 65 and more.
+none is drafted), where the text ends, or with an end token and ``stop_at_end``. The threshold is ``tau``, or an entry
+of a table by the number of live requests: 1, 2, 3 to 4, 5 to 8, ... 65 and more. Whoever asks for a token must know
+that a pool has room for it.
 
 A token goes to the Shared Pool if this has room and no earlier token of its request is under verification or in the
 Eager Pool; else to the Eager Pool. The room must last until the token is in.
 
-Latency: 2 cycles from a token to its decision and entry; an update 1; ``ask`` to ``may_draft`` 1, showing all
-decisions and updates of the cycles before. Throughput: a token in 3 cycles, an update a cycle. While a token waits
-for its pool nothing else is taken, so an update that was taken concerns no token on its way. Updates go before
-tokens. After reset nothing is taken for a cycle a request.
+Latency: 2 cycles from a token to its decision and entry; an update 1; ``ask`` to ``length`` and ``may_draft`` 0,
+showing all updates of the cycles before and all tokens of 2 cycles before. Throughput: a token in 3 cycles, an update
+a cycle. While a token waits for its pool nothing else is taken, so an update that was taken concerns no token on its
+way. Updates go before tokens. After reset nothing is taken for a cycle a request.
 Cost for 128 requests (Yosys, xcup): 230 LUT, 100 LUT as memory, 150 flip-flops, 1 DSP.
 
 Reference: SADDLE IV-A and IV-B.
@@ -59,15 +60,14 @@ class DraftController(Unit):
         In the cycle after: it is under verification; it has tokens in the Eager Pool.
     shared_room: In(1)
         The Shared Pool takes another token.
-    room: In(1)
-        Some pool would take a token behind the one at hand.
     policy: In(DraftPolicy)
     tabled: In(1), tau: In(16), taus: In(ArrayLayout(16, 8)), load: In(load_width)
         Whether the table is used; thresholds, UQ1.15; live requests (0 counts as 1).
     max_draft: In(length_width)
     stop_at_end: In(1), end_token: In(token_width)
-    ask: In(request_width), may_draft: Out(1)
-        A request, and a cycle later whether it may draft a token.
+    ask: In(request_width), length: Out(length_width), may_draft: Out(1)
+        A request; how long its draft is, verified tokens that were not emitted included, and whether it may draft a
+        token.
     decided: Out(1), decision: Out(draft_decision)
         A token was decided on, in the cycle before; for a cycle.
     h: Out(16)
@@ -84,7 +84,6 @@ class DraftController(Unit):
     verifying: Signal
     behind: Signal
     shared_room: Signal
-    room: Signal
     policy: Any
     tabled: Signal
     tau: Signal
@@ -94,6 +93,7 @@ class DraftController(Unit):
     stop_at_end: Signal
     end_token: Signal
     ask: Signal
+    length: Signal
     may_draft: Signal
     decided: Signal
     decision: Any
@@ -106,11 +106,11 @@ class DraftController(Unit):
         super().__init__(p, {
             "drafted": In(stream.Signature(draft_token(p))), "update": In(stream.Signature(draft_update(p))),
             "to_shared": Out(entry), "to_eager": Out(entry),
-            "look": Out(p.request_width), "verifying": In(1), "behind": In(1), "shared_room": In(1), "room": In(1),
+            "look": Out(p.request_width), "verifying": In(1), "behind": In(1), "shared_room": In(1),
             "policy": In(DraftPolicy), "tabled": In(1), "tau": In(H_WIDTH),
             "taus": In(data.ArrayLayout(H_WIDTH, TAU_ENTRIES)), "load": In(p.load_width),
             "max_draft": In(p.length_width), "stop_at_end": In(1), "end_token": In(p.token_width),
-            "ask": In(p.request_width), "may_draft": Out(1),
+            "ask": In(p.request_width), "length": Out(p.length_width), "may_draft": Out(1),
             "decided": Out(1), "decision": Out(draft_decision(p)), "h": Out(H_WIDTH),
         })
 
@@ -121,8 +121,8 @@ class DraftController(Unit):
         m.submodules.drafts = drafts = table(state.size, p.requests)
         write, read, asked = (drafts.write_port(), drafts.read_port(domain="comb"), drafts.read_port(domain="comb"))
         new, old, shown = Signal(state), data.View(state, read.data), data.View(state, asked.data)
-        m.d.comb += [write.data.eq(new), asked.addr.eq(self.ask)]
-        m.d.sync += self.may_draft.eq(self.room & ~shown.stopped & (shown.length < self.max_draft))
+        m.d.comb += [write.data.eq(new), asked.addr.eq(self.ask), self.length.eq(shown.length),
+                     self.may_draft.eq(~shown.stopped & (shown.length < self.max_draft))]
 
         # What is done in this cycle, and for whom
         initial = Signal(init=1)                # not yet cleared since reset
@@ -148,7 +148,7 @@ class DraftController(Unit):
                 product.eq(old.h * p_clipped), own.eq(p_clipped), length.eq(old.length + 1),
                 threshold.eq(Mux(self.tabled, self._tabled(), self.tau)),
                 last.length.eq(old.length + 1 >= self.max_draft), last.stopped.eq(old.stopped),
-                last.end.eq(self.stop_at_end & (token.final | (token.token == self.end_token))),
+                last.end.eq(token.final | (self.stop_at_end & (token.token == self.end_token))),
             ]
 
         # Second cycle: rounding, the threshold, the pool
@@ -160,7 +160,7 @@ class DraftController(Unit):
                      & (Mux(self.policy == DraftPolicy.CONFIDENCE, own, h) < threshold)),
             is_shared.eq(self.shared_room & ~self.verifying & ~self.behind),
         ]
-        stop = Cat(last.as_value(), below, ~self.room).any()
+        stop = Cat(last.as_value(), below).any()
         m.d.sync += [
             self.decided.eq(busy), self.to_shared.valid.eq(self.to_shared.valid & ~self.to_shared.ready),
             self.to_eager.valid.eq(self.to_eager.valid & ~self.to_eager.ready)]
@@ -168,7 +168,7 @@ class DraftController(Unit):
             m.d.sync += [
                 entry.h.eq(h), self.decision.request.eq(entry.request), self.decision.stop.eq(stop),
                 self.decision.threshold.eq(below), self.decision.length.eq(last.length),
-                self.decision.end.eq(last.end), self.decision.full.eq(~self.room),
+                self.decision.end.eq(last.end),
                 self.to_shared.valid.eq(is_shared), self.to_eager.valid.eq(~is_shared),
             ]
         m.d.comb += [self.to_shared.payload.eq(entry), self.to_eager.payload.eq(entry), self.h.eq(entry.h)]

@@ -1,13 +1,18 @@
 """The Manager's registers on AXI4-Lite::
 
     s_axil --> AXI4-Lite slave --> words of `registers` --> settings
-                                          ^--- counters, status
+                                          ^ '-- acknowledged? --> irq
+                                          '--- counters, status
 
 Bytes without a strobe keep their value, bits without a field are 0. A write to an address without a writable
 register, or a read of one without any, is answered with SLVERR and changes nothing. After reset the settings are
 those of the table: SADDLE in full.
 
-Latency: as of ``axi_lite``; settings follow 1 cycle after the write. Throughput: a write and a read a cycle.
+The interrupt is level-sensitive and loses no request: if enabled, it is high while ``count_completed`` is not what
+was written to ``acknowledge``. Read the counter, serve the requests that are complete, write back what was read.
+
+Latency: as of ``axi_lite``; settings follow 1 cycle after the write, ``irq`` another one behind. Throughput: a write
+and a read a cycle.
 """
 
 from typing import Any
@@ -16,7 +21,7 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from rtl.bus.axi_lite import AxiLite, axi_lite_members
-from rtl.manager.registers import Register, registers
+from rtl.manager.registers import Field, Register, registers
 from rtl.manager_layouts import Place, manager_counters, manager_settings
 from rtl.unit import Unit
 from sim_models.params.bus import AxiLiteParams
@@ -36,6 +41,7 @@ class ManagerRegisters(Unit):
     counters: In(manager_counters)
     busy: In(1), dlm_fc, tlm_attention: In(Place)
         What the Manager shows.
+    irq: Out(1)
     """
 
     block = "manager_registers"
@@ -45,6 +51,7 @@ class ManagerRegisters(Unit):
     busy: Signal
     dlm_fc: Any
     tlm_attention: Any
+    irq: Signal
 
     def __init__(self, params: ManagerRegistersParams | None = None) -> None:
         p = params or ManagerRegistersParams()
@@ -52,6 +59,7 @@ class ManagerRegisters(Unit):
         super().__init__(p, {
             **axi_lite_members(AxiLiteParams()), "settings": Out(manager_settings(p)),
             "counters": In(manager_counters()), "busy": In(1), "dlm_fc": In(Place), "tlm_attention": In(Place),
+            "irq": Out(1),
         })
 
     def body(self, platform: Any) -> Module:
@@ -62,6 +70,10 @@ class ManagerRegisters(Unit):
             m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
         strobes = Cat(bit.replicate(8) for bit in bus.write_strobe)
         table = registers(self.p)
+        words = {field.name: Signal(field.width, init=field.reset, name=field.name)
+                 for register in table if register.writable for field in register.fields}
+        m.d.comb += [self.settings[str(name)].eq(words[str(name)]) for name, _ in manager_settings(self.p)]
+        m.d.sync += self.irq.eq(words["interrupt"].bool() & (self.counters.completed != words["acknowledged"]))
         with m.Switch(bus.write_address):
             for register in table:
                 if register.writable:
@@ -70,28 +82,26 @@ class ManagerRegisters(Unit):
         with m.Switch(bus.read_address):
             for register in table:
                 with m.Case(register.address // 4):
-                    m.d.comb += [bus.read_good.eq(1), bus.read_data.eq(self._word(register))]
+                    m.d.comb += [bus.read_good.eq(1), bus.read_data.eq(self._word(register, words))]
         for register in table:
             if register.writable:
                 for field in register.fields:
-                    bits = slice(field.low, field.low + field.width)
-                    value = Signal(field.width, init=field.reset, name=field.name)
-                    m.d.comb += self.settings[field.name].eq(value)
+                    bits, value = slice(field.low, field.low + field.width), words[field.name]
                     with m.If(bus.write & (bus.write_address == register.address // 4)):
                         m.d.sync += value.eq((bus.write_data[bits] & strobes[bits]) | (value & ~strobes[bits]))
         return m
 
-    def _word(self, register: Register) -> Any:
+    def _word(self, register: Register, words: dict[str, Signal]) -> Any:
         """What reading a register gives."""
         parts, at = [], 0
         for field in register.fields:
-            parts += [Const(0, field.low - at), self._value(register, field.name, field.reset, field.width)]
+            parts += [Const(0, field.low - at), self._value(register, field, words)]
             at = field.low + field.width
         return Cat(*parts)
 
-    def _value(self, register: Register, name: str, reset: int, width: int) -> Any:
+    def _value(self, register: Register, field: Field, words: dict[str, Signal]) -> Any:
         if register.writable:
-            return self.settings[name]
+            return words[field.name]
         if register.name == "sizes":
-            return Const(reset, width)
-        return getattr(self, name) if register.name == "status" else self.counters[name]
+            return Const(field.reset, field.width)
+        return getattr(self, field.name) if register.name == "status" else self.counters[field.name]

@@ -1,16 +1,19 @@
-"""What the Manager knows between cycles, and how it searches it."""
+"""What the Manager is made of and knows between cycles, and how it searches it."""
 
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Mux, Signal
 from amaranth.lib import enum
 
-from sim_models.params.manager import H_WIDTH, ManagerParams
+from rtl.manager.draft_controller import DraftController
+from rtl.manager.eager_pool import EagerPool
+from rtl.manager.intensity_scheduler import IntensityScheduler
+from rtl.manager.shared_pool import SharedPool
+from rtl.memory.ram import Ram
+from sim_models.params.manager import ManagerParams
+from sim_models.params.memory import RamParams
 
-__all__ = ["ONE", "ManagerState", "State", "lowest"]
-
-#: H of an empty draft
-ONE = 0x8000
+__all__ = ["ManagerState", "State", "lowest"]
 
 
 class State(enum.Enum):
@@ -20,9 +23,9 @@ class State(enum.Enum):
     SETTLE = 0
     DECIDE = 1
     NEW = 2
-    # a draft token
-    MULTIPLY = 3
-    ROUND = 4
+    # a draft token: the controller takes it, decides, and tells a pool
+    TAKE = 3
+    RATE = 4
     STORE = 5
     # a verdict: read the first token behind those of the pass, compare it, emit, tell the pools
     WAITING = 6
@@ -54,20 +57,26 @@ def lowest(bits: list[Any]) -> tuple[Any, Any]:
 
 
 class ManagerState:
-    """Registers, and signals that several events share.
+    """Blocks, registers, and signals that several events share.
 
     Flags have a bit a request; ``row`` is the tables' row of ``request``, written where ``write`` is set.
     """
 
     def __init__(self, p: ManagerParams) -> None:
         requests, lanes, lane_width = p.requests, p.lanes, max(1, p.lane_width)
+        self.p = p
+        self.pool = SharedPool(p.shared_pool)
+        self.eager = [EagerPool(p.eager_pool) for _ in range(lanes)]
+        self.controller = DraftController(p.controller)
+        self.scheduler = IntensityScheduler(p.scheduler)
+        #: unverified tokens, by request and the lowest bits of the position
+        self.text = Ram(RamParams(depth=p.text_depth, width=p.token_width))
         self.state = Signal(State)
         self.at = {state: Signal(name=f"at_{state.name.lower()}") for state in State}
         self.chosen = Signal(p.request_width)
         # flags
         self.alive = Signal(requests)
         self.wants = Signal(requests)               # may draft on
-        self.stopped = Signal(requests)             # below tau, or at an end token
         self.drafting = Signal(requests)            # in a step
         self.stale = Signal(requests)               # and its token comes too late
         self.verifying = Signal(requests)           # in the pass
@@ -76,14 +85,15 @@ class ManagerState:
         self.drafting_count = Signal(p.request_width + 1)
         self.verifying_count = Signal(p.request_width + 1)
         # tables
-        widths = {"base": p.position_width, "stop": p.position_width, "last": p.token_width, "h": H_WIDTH,
-                  "live": p.length_width, "locked": p.length_width, "eager": p.length_width}
+        widths = {"base": p.position_width, "stop": p.position_width, "last": p.token_width,
+                  "locked": p.length_width, "eager": p.length_width}
         self.row = {name: Signal(width, name=f"row_{name}") for name, width in widths.items()}
         self.new = {name: Signal(width, name=f"new_{name}") for name, width in widths.items()}
         self.write = {name: Signal(name=f"write_{name}") for name in widths}
         self.request, self.flag = Signal(p.request_width), Signal(requests)
         self.lane = Signal(lane_width)
-        self.end = Signal(p.position_width)         # position behind the request's draft
+        self.length = Signal(p.length_width)        # of the request's draft
+        self.end = Signal(p.position_width)         # position behind it
         # settings as far as they make sense
         self.limit, self.capacity = Signal(p.length_width), Signal(p.rows_width)
         self.engines, self.eager_mode = Signal(p.lane_width + 1), Signal()

@@ -3,13 +3,13 @@
 import dataclasses
 from collections.abc import Iterator
 
-from sim_models.params.manager import H_WIDTH, ManagerParams
+from sim_models.params.manager import H_WIDTH, TAU_ENTRIES, ManagerParams
 
 __all__ = ["COUNTERS", "Field", "Register", "registers"]
 
 #: what the Manager counts, and what that is; the order is that of `manager_counters`
 COUNTERS = {
-    "cycles": "cycles while a request is live; the following eight count some of them",
+    "cycles": "cycles while a request is live; the following nine count some of them",
     "drafting": "a draft step is under way",
     "verifying": "a verification pass is under way",
     "both": "both are",
@@ -17,12 +17,15 @@ COUNTERS = {
     "eager_full": "no step is under way although a request could draft on: its Eager Pool is full",
     "pool_full": "no step is under way although a request could draft on: the Shared Pool is full",
     "idle": "neither a step nor a pass is under way",
-    "deciding": "the Manager is at work",
+    "softmax": "logits are on their way through the softmax unit",
+    "deciding": "the Manager or the softmax unit is at work",
+    "masked": "logits without a distribution: all masked; the token 0 of probability 0 was drafted",
     "drafted": "draft tokens that came",
     "stale": "draft tokens that came after their draft was broken",
     "eager": "draft tokens that went to an Eager Pool",
     "accepted": "draft tokens that were emitted",
     "emitted": "tokens that were emitted",
+    "completed": "requests that were completed",
     "passes": "verification passes",
     "served": "requests in passes",
     "rows": "rows of passes: requests and draft tokens",
@@ -31,7 +34,10 @@ COUNTERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """Bits of a register; ``name`` is that of the member of `manager_settings`, or of what is read."""
+    """Bits of a register; ``name`` is that of the member of `manager_settings`, or of what is read.
+
+    ``interrupt`` and ``acknowledged`` concern the registers alone.
+    """
 
     name: str
     low: int
@@ -64,18 +70,21 @@ def _place(entries: Iterator[tuple[str, str, tuple[Field, ...]]], base: int, wri
 def _settings(p: ManagerParams) -> Iterator[tuple[str, str, tuple[Field, ...]]]:
     s = p.scheduler
     yield "control", "switches; all set: SADDLE in full", (
-        Field("adaptive", 0, 1, "stop a draft when its H falls below tau; otherwise at max_draft alone", 1),
-        Field("shared", 1, 1, "one pool for all micro-batches; otherwise each is verified alone, at rest", 1),
-        Field("eager", 2, 1, "draft on during verification, into the Eager Pools; needs shared", 1),
-        Field("dynamic", 3, 1, "operators move with their intensity; otherwise they are where they began", 1),
-        Field("stop_at_end", 4, 1, "end_token ends a request"),
+        Field("policy", 0, 2, "what ends a draft before max_draft: 0 nothing, 1 its H below the threshold, 2 a token "
+                              "whose own probability is below it", 1),
+        Field("tabled", 2, 1, "the threshold is that of the table for the live requests; otherwise tau"),
+        Field("shared", 4, 1, "one pool for all micro-batches; otherwise each is verified alone, at rest", 1),
+        Field("eager", 5, 1, "draft on during verification, into the Eager Pools; needs shared", 1),
+        Field("dynamic", 6, 1, "operators move with their intensity; otherwise they are where they began", 1),
+        Field("stop_at_end", 7, 1, "end_token ends a request"),
         Field("initial_dlm_fc", 8, 1, "where the draft's FC layers begin: 0 PIM, 1 tiles"),
         Field("initial_tlm_attention", 9, 1, "where the target's attention begins: 0 PIM, 1 tiles"),
+        Field("interrupt", 16, 1, "irq is high while count_completed is not acknowledged"),
     )
     yield "max_draft", "longest draft", (
         Field("max_draft", 0, p.length_width, f"unverified tokens of a request, 0 to {1 << p.draft_width}", 8
               if p.draft_width > 2 else 1 << p.draft_width),)
-    yield "tau", "threshold of H", (Field("tau", 0, H_WIDTH, "UQ1.15, 0x8000 is 1.0", 0x8000 // 10),)
+    yield "tau", "threshold", (Field("tau", 0, H_WIDTH, "UQ1.15, 0x8000 is 1.0", 0x8000 // 10),)
     yield "capacity", "size of a pass", (
         Field("capacity", 0, p.rows_width, "rows: one a request and one a draft token; 0 is 1",
               min(64, p.entries + p.requests)),)
@@ -91,6 +100,19 @@ def _settings(p: ManagerParams) -> Iterator[tuple[str, str, tuple[Field, ...]]]:
         yield name, f"where an operator moves, in {text}", (
             Field(f"{name}_low", 0, width, "below: to the PIM", reset),
             Field(f"{name}_high", 16, width, "from here on: to the tiles; not below low", reset))
+    for n in range(0, TAU_ENTRIES, 2):
+        yield f"taus_{n}", "thresholds by live requests", tuple(
+            Field(f"tau_{k}", 16 * (k - n), H_WIDTH, f"of {_load(k)}, UQ1.15", 0x8000 // 10) for k in (n, n + 1))
+    yield "acknowledge", "end of an interrupt", (
+        Field("acknowledged", 0, 32, "irq is low while this is count_completed"),)
+
+
+def _load(entry: int) -> str:
+    """The numbers of live requests for which an entry of the table stands."""
+    low, high = (1 << entry >> 1) + 1, 1 << entry
+    if entry == TAU_ENTRIES - 1:
+        return f"{low} requests and more"
+    return f"{high} request{'s' * (high > 1)}" if entry < 2 else f"{low} to {high} requests"
 
 
 def _status(p: ManagerParams) -> Iterator[tuple[str, str, tuple[Field, ...]]]:

@@ -42,7 +42,6 @@ class Decision:
     threshold: bool
     length: bool
     end: bool
-    full: bool
     h: int
 
 
@@ -76,7 +75,6 @@ class Inputs:
     verifying: bool = False
     behind: bool = False
     shared_room: bool = True
-    room: bool = True
     shared_ready: bool = True
     eager_ready: bool = True
     ask: int = 0
@@ -91,8 +89,8 @@ class Outputs:
     look: int or None
         None where no token is taken.
     decision: Decision or None
-    may_draft: bool
-        For the request that was asked for in the cycle before.
+    length, may_draft:
+        For the request that is asked for.
     """
 
     drafted_ready: bool
@@ -101,6 +99,7 @@ class Outputs:
     shared: Token | None
     eager: Token | None
     decision: Decision | None
+    length: int
     may_draft: bool
 
 
@@ -132,16 +131,15 @@ class DraftController:
         self.shared: Token | None = None
         self.eager: Token | None = None
         self.decision: Decision | None = None
-        self.may_draft = False
 
     def step(self, i: Inputs) -> Outputs:
         """One cycle: what the outputs show with these inputs; then the edge."""
         idle = not self.waking and self.taken is None and self.shared is None and self.eager is None
         drafted_ready = idle and i.update is None
         takes = drafted_ready and i.drafted is not None
+        asked = self.drafts[i.ask]
         outputs = Outputs(drafted_ready, idle, i.drafted.request if takes and i.drafted else None, self.shared,
-                          self.eager, self.decision, self.may_draft)
-        self.may_draft = i.room and self._wants(self.drafts[i.ask], i.settings)
+                          self.eager, self.decision, asked.length, self.wants(i.ask, i.settings))
         self.waking = max(self.waking - 1, 0)
         self.decision = None
         if i.shared_ready:
@@ -157,7 +155,9 @@ class DraftController:
             self.taken = i.drafted, i.settings
         return outputs
 
-    def _wants(self, draft: _Draft, s: Settings) -> bool:
+    def wants(self, request: int, s: Settings) -> bool:
+        """Whether a request may draft a token."""
+        draft = self.drafts[request]
         return not draft.stopped and draft.length < s.max_draft
 
     def _update(self, update: Update) -> None:
@@ -176,10 +176,10 @@ class DraftController:
         value = {FIXED: None, CUMULATIVE: draft.h, CONFIDENCE: p}[i.settings.policy]
         threshold = value is not None and value < tau
         length = draft.length >= s.max_draft
-        end = s.stop_at_end and (drafted.final or drafted.token == s.end_token)
-        stop = draft.stopped or threshold or length or end or not i.room
+        end = drafted.final or (s.stop_at_end and drafted.token == s.end_token)
+        stop = draft.stopped or threshold or length or end
         draft.stopped |= threshold or end
-        self.decision = Decision(drafted.request, stop, threshold, length, end, not i.room, draft.h)
+        self.decision = Decision(drafted.request, stop, threshold, length, end, draft.h)
         token = Token(drafted.request, drafted.position, drafted.token, draft.h)
         if i.shared_room and not i.verifying and not i.behind:
             self.shared = token

@@ -1,109 +1,21 @@
 """Golden model of the Manager, cycle by cycle.
 
 What is decided comes from :class:`sim_models.specdec.scheduler.Scheduler`, which knows no hardware; when it happens
-comes from the events below, each a list of cycles, and from the golden models of the pools. Both must agree on what
-the pools hold.
+comes from the events below, each a list of cycles, and from the golden models of the pools and the draft controller.
+All must agree on what the pools hold, on H and on who may draft.
 """
 
-import dataclasses
 from collections.abc import Generator
 from typing import Any
 
-from sim_models.golden import eager_pool, intensity_scheduler, shared_pool
+from sim_models.golden import draft_controller, eager_pool, intensity_scheduler, shared_pool
+from sim_models.golden.manager_ports import COUNTERS, END, REQUEST, TOKEN, Inputs, Outputs, Switches
 from sim_models.golden.shared_pool import Token
 from sim_models.params.manager import ManagerParams
-from sim_models.specdec.policies import Cumulative, Policy
-from sim_models.specdec.scheduler import Job, Request, Scheduler, Settings
+from sim_models.specdec.fixed import ONE
+from sim_models.specdec.scheduler import Job, Request, Scheduler
 
 __all__ = ["COUNTERS", "END", "REQUEST", "TOKEN", "Inputs", "Manager", "Outputs", "Switches"]
-
-REQUEST, TOKEN, END = range(3)
-
-COUNTERS = ("cycles", "drafting", "verifying", "both", "locked", "eager_full", "pool_full", "idle", "deciding",
-            "drafted", "stale", "eager", "accepted", "emitted", "passes", "served", "rows")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Switches:
-    """Settings of the Manager; tau in units of 2^-15, ``end_token`` None for no end token.
-
-    The default is SADDLE in full.
-    """
-
-    adaptive: bool = True
-    shared: bool = True
-    eager: bool = True
-    dynamic: bool = True
-    initial: tuple[int, int] = (0, 0)
-    end_token: int | None = None
-    max_draft: int = 8
-    tau: int = 0x8000 // 10
-    capacity: int = 64
-    start: int = 1
-    engines: int = 1
-    dlm_fc: tuple[int, int] = (9, 9)
-    tlm_attention: tuple[int, int] = (9 << 4, 9 << 4)
-
-    def settings(self, p: ManagerParams) -> Settings:
-        """As the scheduler of :mod:`sim_models.specdec` has them."""
-        return Settings(lanes=p.lanes, capacity=self.capacity, entries=p.entries, eager_entries=p.eager_entries,
-                        max_draft=self.max_draft, start=self.start, shared=self.shared,
-                        eager=self.shared and self.eager)
-
-    def fitted(self, p: ManagerParams) -> "Switches":
-        """With numbers as high as a Manager with these parameters can hold at most."""
-        low, high = (min(n, 2 * p.requests - 1) for n in self.dlm_fc)
-        return dataclasses.replace(
-            self, max_draft=min(self.max_draft, 1 << p.draft_width), start=min(self.start, p.entries),
-            capacity=min(self.capacity, p.entries + p.requests), engines=min(self.engines, p.lanes),
-            dlm_fc=(low, high))
-
-    @property
-    def policy(self) -> Policy:
-        """When a draft stops."""
-        return Cumulative(self.tau / 0x8000) if self.adaptive else Policy()
-
-
-@dataclasses.dataclass(frozen=True)
-class Inputs:
-    """What stands at the inputs in a cycle; None where a stream offers nothing.
-
-    Members
-    -------
-    requests: (request, position, stop, token) or None
-    drafted: (request, token, probability) or None
-    verdicts: (request, accepted, token, bonus) or None
-    """
-
-    requests: tuple[int, int, int, int] | None = None
-    drafted: tuple[int, int, int] | None = None
-    verdicts: tuple[int, int, int, bool] | None = None
-    draft_ready: bool = True
-    verify_ready: bool = True
-    emitted_ready: bool = True
-
-
-@dataclasses.dataclass(frozen=True)
-class Outputs:
-    """What the outputs show before the edge that ends a cycle.
-
-    Members
-    -------
-    draft: (request, position, token, end) or None
-    verify: (request, position, token, kind) or None
-    emitted: (request, position, token, last) or None
-    mapping: (dlm_fc, tlm_attention)
-    """
-
-    requests_ready: bool
-    drafted_ready: bool
-    verdicts_ready: bool
-    draft: tuple[int, int, int, int] | None
-    verify: tuple[int, int, int, int] | None
-    emitted: tuple[int, int, int, int] | None
-    busy: bool
-    mapping: tuple[int, int]
-
 
 _Cycles = Generator[Outputs, None, None]
 
@@ -126,7 +38,8 @@ class Manager:
     def reset(self) -> None:
         """Forget everything; nothing happens for 2 * requests cycles."""
         p, s = self.p, self.switches
-        self.scheduler = Scheduler(s.settings(p), s.policy, [(0, 0)] * p.requests, s.end_token)
+        self.scheduler = Scheduler(s.settings(p), s.stopping, [(0, 0)] * p.requests, s.end_token)
+        self.controller = draft_controller.DraftController(p.controller)
         self.pool = shared_pool.SharedPool(p.shared_pool)
         self.eager = [eager_pool.EagerPool(p.eager_pool) for _ in range(p.lanes)]
         self.mapper = intensity_scheduler.IntensityScheduler(p.scheduler)
@@ -158,6 +71,8 @@ class Manager:
             assert shared[1] == [_token(e) for e in scheduler.eager[r.lane].match(r.index)], r
             flags = [r.index in f for f in (self.alive, self.drafting, self.verifying)]
             assert flags == [not r.done, r.drafting, r.verifying], (r, flags)
+            draft = self.controller.drafts[r.index]
+            assert (draft.h, draft.length) == (r.h, r.live), (r, draft)
 
     # Events
 
@@ -208,24 +123,30 @@ class Manager:
     def _token(self, request: int, token: int, probability: int) -> _Cycles:
         job = self.jobs.pop(request)
         late = not self.scheduler.valid(job)
-        yield from self._cycle(drafted_ready=late)
+        r = self.scheduler.requests[request]
+        taken = None
         if not late:
-            yield from self._cycle()
-            lane = request % self.p.lanes
-            to_eager = self.scheduler.counters.eager
-            self.scheduler.drafted(job, token, probability)
-            r = self.scheduler.requests[request]
+            at = r.base + r.live
+            taken = draft_controller.Drafted(request, at, token, probability, at + 1 == r.stop)
+        yield from self._cycle(drafted_ready=True, controller={"drafted": taken})
+        to_eager = self.scheduler.counters.eager
+        self.scheduler.drafted(job, token, min(probability, ONE))
+        if late:
+            self.counters["stale"] += 1
+        else:
+            yield from self._cycle(controller={
+                "verifying": request in self.verifying, "behind": bool(self._queue(request)),
+                "shared_room": self.pool.used < self.p.entries})
             t = Token(request, r.base + r.live - 1, token, r.h)
-            if self.scheduler.counters.eager > to_eager:
-                yield from self._cycle(drafted_ready=True, eager=(lane, eager_pool.Inputs(insert=t)))
+            eager = self.scheduler.counters.eager > to_eager
+            assert (self.controller.shared, self.controller.eager) == ((None, t) if eager else (t, None)), t
+            if eager:
+                yield from self._cycle(eager=(request % self.p.lanes, eager_pool.Inputs(insert=t)))
                 self.counters["eager"] += 1
             else:
-                yield from self._cycle(drafted_ready=True, insert=t)
+                yield from self._cycle(insert=t)
             self.last[request] = token
             self._draws_on(r)
-        else:
-            self.scheduler.drafted(job, token, probability)
-            self.counters["stale"] += 1
         self.counters["drafted"] += 1
         self.drafting.discard(request)
 
@@ -234,6 +155,7 @@ class Manager:
         lane, base, waiting = r.lane, r.base, scheduler.waiting(request)
         locked = sum(e.locked for e in scheduler.pool.match(request))
         in_eager = not scheduler.pool.pending([request])
+        length = r.live
         keep = bonus and accepted == locked and waiting is not None and waiting.token == token
         yield from self._cycle()
         yield from self._cycle()
@@ -247,11 +169,13 @@ class Manager:
                     break
             self.counters["emitted"] += 1
             self.counters["accepted"] += n < accepted + keep
+            self.counters["completed"] += last
         stays = keep and not r.done
         told = request, locked, stays
+        update = draft_controller.Update(request, not stays or length == locked + 1, locked + 1)
         done = False
         while not done:
-            done = (yield from self._cycle(verdict=told)).verdict_ready
+            done = (yield from self._cycle(verdict=told, controller={"update": update})).verdict_ready
         command = (request, stays) if in_eager or not stays else None
         yield from self._cycle(verdicts_ready=True, eager=(lane, eager_pool.Inputs(command=command)))
         self.verifying.discard(request)
@@ -321,7 +245,8 @@ class Manager:
     def _cycle(self, *, busy: bool = True, insert: Token | None = None, verdict: tuple[int, int, bool] | None = None,
                start: int | None = None, selected_ready: bool = False, drafting: int | None = None,
                round_: tuple[int, int] | None = None, eager: tuple[int, eager_pool.Inputs] | None = None,
-               **shown: Any) -> Generator[Outputs, None, shared_pool.Outputs]:
+               controller: dict[str, Any] | None = None, **shown: Any
+               ) -> Generator[Outputs, None, shared_pool.Outputs]:
         """One cycle; returns what the pool showed."""
         self._count(busy)
         places = self.mapper.places
@@ -334,12 +259,18 @@ class Manager:
         for lane, unit in enumerate(self.eager):
             unit.step(eager[1] if eager and eager[0] == lane else eager_pool.Inputs(moved_ready=False))
         s = self.switches
+        told = controller or {}
+        if "update" in told and not pool.verdict_ready:
+            told = {}
+        self.controller.step(draft_controller.Inputs(**told, settings=s.controller(len(self.alive))))
         self.mapper.step(intensity_scheduler.Inputs(drafting, round_, s.dynamic, s.initial, s.dlm_fc,
                                                     s.tlm_attention))
         yield Outputs(**out)
         return pool
 
     def _count(self, busy: bool) -> None:
+        softmax = self._inputs.softmax_busy
+        self.counters["masked"] += self._inputs.masked
         if not self.alive:
             return
         s, p = self.switches, self.p
@@ -353,7 +284,8 @@ class Manager:
                 ("cycles", True), ("drafting", drafting), ("verifying", verifying), ("both", drafting and verifying),
                 ("locked", stuck and not eager and verifying), ("eager_full", stuck and eager and not could),
                 ("pool_full", stuck and not eager and not verifying and not room),
-                ("idle", not drafting and not verifying), ("deciding", busy)):
+                ("idle", not drafting and not verifying), ("softmax", softmax),
+                ("deciding", busy or softmax)):
             self.counters[name] += condition
 
     def _queue(self, request: int) -> list[Token]:

@@ -111,7 +111,7 @@ class SharedPoolParams(PoolParams):
         key = self.tournament.key_width
         tree = sum((key + level) << (self.request_width - level) for level in range(self.request_width))
         entry = self.entry_bits - self.request_width + self.index_width + rows
-        request = 2 * self.count_width + 3 * self.index_width + self.age_width
+        request = 2 * self.count_width + 3 * self.index_width + self.age_width + H_WIDTH
         return self.entries * entry + self.requests * request + tree
 
     @property
@@ -201,6 +201,12 @@ class ManagerParams(PoolParams):
         """Parameters of a micro-batch's Eager Pool."""
         return EagerPoolParams(entries=self.eager_entries, request_width=self.request_width,
                                token_width=self.token_width, position_width=self.position_width)
+
+    @property
+    def controller(self) -> "DraftControllerParams":
+        """Parameters of the draft controller."""
+        return DraftControllerParams(request_width=self.request_width, token_width=self.token_width,
+                                     position_width=self.position_width, length_width=self.length_width)
 
     @property
     def scheduler(self) -> IntensitySchedulerParams:

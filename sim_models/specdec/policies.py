@@ -116,16 +116,17 @@ def load_index(load: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class LoadTau(Policy):
-    """Cumulative with a threshold for each load; the table is indexed by :func:`load_index`."""
+    """A threshold for each load, of H or of the token's own probability; :func:`load_index` is the entry."""
 
     taus: tuple[float, ...]
+    confidence: bool = False
 
     def __post_init__(self) -> None:
         if len(self.taus) != 8:
             raise ValueError(f"a table of thresholds must have 8 entries, not {len(self.taus)}")
 
     def stops(self, step: Step) -> bool:
-        return step.h < quantise(self.taus[load_index(step.load)])
+        return (step.p if self.confidence else step.h) < quantise(self.taus[load_index(step.load)])
 
 
 class Goodput(Policy):

@@ -9,7 +9,7 @@ import numpy as np
 
 from rtl.manager_layouts import manager_settings
 from sim_models.golden.manager import END, REQUEST, Inputs, Outputs, Switches
-from sim_models.params.manager import H_WIDTH, ManagerParams
+from sim_models.params.manager import H_WIDTH, TAU_ENTRIES, ManagerParams
 from sim_models.specdec.fixed import ONE
 from sim_models.specdec.traces import RequestTrace
 
@@ -87,8 +87,11 @@ class Engines:
         for k, heap in enumerate(self._heaps):
             if self._offered[k] is None and heap and heap[0][0] <= now:
                 self._offered[k] = heapq.heappop(heap)[-1]
-        takes = [True] * 3 if self.gen is None or ready >= 1 else (self.gen.random(3) < ready).tolist()
-        return Inputs(self._new, self._offered[0], self._offered[1], *takes)
+        if self.gen is None:
+            return Inputs(self._new, self._offered[0], self._offered[1])
+        # what the softmax unit does is only counted: anything will do
+        takes, softmax = (self.gen.random(3) < ready).tolist(), (self.gen.random(2) < 0.3).tolist()
+        return Inputs(self._new, self._offered[0], self._offered[1], *takes, *softmax)
 
     def idle_until(self, now: int) -> int | None:
         """The cycle of the next event, if nothing is offered now."""
@@ -264,7 +267,8 @@ def settings_value(p: ManagerParams, s: Switches) -> int:
     """Settings as the port has them."""
     layout = manager_settings(p)
     values = {
-        "adaptive": s.adaptive, "shared": s.shared, "eager": s.eager, "dynamic": s.dynamic,
+        "policy": s.policy, "tabled": s.taus is not None, "shared": s.shared, "eager": s.eager, "dynamic": s.dynamic,
+        **{f"tau_{n}": tau for n, tau in enumerate(s.taus or (0,) * TAU_ENTRIES)},
         "initial_dlm_fc": s.initial[0], "initial_tlm_attention": s.initial[1],
         "stop_at_end": s.end_token is not None, "end_token": s.end_token or 0, "max_draft": s.max_draft,
         "tau": s.tau, "capacity": s.capacity, "start": s.start, "engines": s.engines,

@@ -67,6 +67,7 @@ class Machine:
             rows[f"{name}__payload"] = packed(getattr(self._widths, name), value) if value else 0
         for name in _OUT:
             rows[f"{name}__ready"] = int(getattr(i, f"{name}_ready"))
+        rows["softmax"] = int(i.softmax_busy) | int(i.masked) << 1
         arrays = {name: np.tile(np.frombuffer(value.to_bytes(self._sizes[name], "little"), np.uint8), (count, 1))
                   for name, value in rows.items()}
         got = self._sim.play(arrays, self._outputs)

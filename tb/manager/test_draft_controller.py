@@ -31,7 +31,7 @@ VARIANTS: dict[str, dict[str, object]] = {
 }
 
 CHECKED = ("drafted__ready", "update__ready", "look", "to_shared__valid", "to_shared__payload", "to_eager__valid",
-           "to_eager__payload", "decided", "decision", "h", "may_draft")
+           "to_eager__payload", "decided", "decision", "h", "length", "may_draft")
 
 
 class Play:
@@ -56,11 +56,11 @@ class Play:
         d = o.decision
         packed = None if d is None else d.request | sum(
             int(bit) << (self.p.request_width + n)
-            for n, bit in enumerate((d.stop, d.threshold, d.length, d.end, d.full)))
+            for n, bit in enumerate((d.stop, d.threshold, d.length, d.end)))
         want = [o.drafted_ready, o.update_ready, o.look, o.shared is not None,
                 None if o.shared is None else packed_token(self.p, o.shared), o.eager is not None,
                 None if o.eager is None else packed_token(self.p, o.eager), d is not None, packed,
-                None if d is None else d.h, o.may_draft]
+                None if d is None else d.h, o.length, o.may_draft]
         self.got.append(got)
         self.want.append([g if w is None else int(w) for g, w in zip(got, want, strict=True)])
         return o
@@ -78,7 +78,7 @@ class Play:
             u = i.update
             d.update__payload.value = u.request | (int(u.restart) | u.gone << 1) << p.request_width
         for name, value in (
-                ("verifying", i.verifying), ("behind", i.behind), ("shared_room", i.shared_room), ("room", i.room),
+                ("verifying", i.verifying), ("behind", i.behind), ("shared_room", i.shared_room),
                 ("to_shared__ready", i.shared_ready), ("to_eager__ready", i.eager_ready), ("ask", i.ask),
                 ("policy", s.policy), ("tabled", s.tabled), ("tau", s.tau), ("load", s.load),
                 ("taus", sum(t << (16 * n) for n, t in enumerate(s.taus))), ("max_draft", s.max_draft),
@@ -89,7 +89,7 @@ class Play:
         """The cycles after a reset in which nothing is taken; what ``ask`` shows in them is not defined."""
         for _ in range(self.p.requests + 1):
             await self.cycle(Inputs(settings=self.settings))
-            self.want[-1][-1] = self.got[-1][-1]
+            self.want[-1][-2:] = self.got[-1][-2:]
 
     async def token(self, drafted: Drafted, **inputs: Any) -> Outputs:
         """A token alone: the outputs of the cycle of its decision."""
@@ -102,8 +102,7 @@ class Play:
         return o
 
     async def may_draft(self, request: int) -> bool:
-        await self.cycle(Inputs(settings=self.settings, ask=request))
-        return (await self.cycle(Inputs(settings=self.settings))).may_draft
+        return (await self.cycle(Inputs(settings=self.settings, ask=request))).may_draft
 
     def draw(self) -> None:
         """Other settings."""
@@ -132,7 +131,7 @@ class Play:
                 gone = int(gen.integers(self.model.drafts[request].length + 1))
                 self.held["update"] = Update(request, bool(gen.integers(2)), gone)
             flags: dict[str, Any] = {name: bool(gen.random() < rate) for name, rate in (
-                ("verifying", 0.3), ("behind", 0.3), ("shared_room", room), ("room", room), ("shared_ready", ready),
+                ("verifying", 0.3), ("behind", 0.3), ("shared_room", room), ("shared_ready", ready),
                 ("eager_ready", ready))}
             ask = int(gen.integers(requests))
             o = await self.cycle(Inputs(**self.held, **flags, settings=self.settings, ask=ask))
@@ -215,7 +214,7 @@ async def h_is_the_product_and_the_last_token_stays(dut: Any) -> None:
 
 @bench_test(timeout_us=500)
 async def each_reason_to_stop(dut: Any) -> None:
-    """Threshold by policy and table, length, end token, length limit, full pools; and what lasts of them."""
+    """Threshold by policy and table, length, end token, length limit; and what lasts of them."""
     await start(dut)
     play = Play(dut, rng())
     await play.wake()
@@ -229,37 +228,35 @@ async def each_reason_to_stop(dut: Any) -> None:
 
     def change(**changes: Any) -> Settings:
         return dataclasses.replace(base, **changes)
-    #: settings, probability of the token, its other fields and inputs, the reasons, and whether it may go on
+    #: settings, probability of the token, its other fields, the reasons to stop
     cases = [
-        (change(policy=FIXED, tau=ONE), 0, {}, {}, set()),
-        (change(policy=CUMULATIVE, tau=half), half, {}, {}, set()),
-        (change(policy=CUMULATIVE, tau=half), half - 1, {}, {}, {"threshold"}),
-        (change(policy=CONFIDENCE, tau=half), half - 1, {}, {}, {"threshold"}),
-        (change(policy=CONFIDENCE, tau=half), half, {}, {}, set()),
-        (change(tau=ONE), ONE, {}, {}, set()), (change(tau=0), 0, {}, {}, set()),
-        (change(tabled=True, taus=table, load=top), table[index], {}, {}, set()),
-        (change(tabled=True, taus=table, load=top), table[index] - 1, {}, {}, {"threshold"}),
-        (change(tabled=True, taus=table, load=1), table[0] - 1, {}, {}, {"threshold"}),
-        (change(tabled=True, taus=table, load=0), table[0], {}, {}, set()),
-        (change(stop_at_end=True, end_token=1), ONE, {"token": 1}, {}, {"end"}),
-        (change(end_token=1), ONE, {"token": 1}, {}, set()),
-        (change(stop_at_end=True, end_token=1), ONE, {"final": True}, {}, {"end"}),
-        (base, ONE, {}, {"room": False}, {"full"}),
-        (change(max_draft=1), ONE, {}, {}, {"length"}),
+        (change(policy=FIXED, tau=ONE), 0, {}, set()),
+        (change(policy=CUMULATIVE, tau=half), half, {}, set()),
+        (change(policy=CUMULATIVE, tau=half), half - 1, {}, {"threshold"}),
+        (change(policy=CONFIDENCE, tau=half), half - 1, {}, {"threshold"}),
+        (change(policy=CONFIDENCE, tau=half), half, {}, set()),
+        (change(tau=ONE), ONE, {}, set()), (change(tau=0), 0, {}, set()),
+        (change(tabled=True, taus=table, load=top), table[index], {}, set()),
+        (change(tabled=True, taus=table, load=top), table[index] - 1, {}, {"threshold"}),
+        (change(tabled=True, taus=table, load=1), table[0] - 1, {}, {"threshold"}),
+        (change(tabled=True, taus=table, load=0), table[0], {}, set()),
+        (change(stop_at_end=True, end_token=1), ONE, {"token": 1}, {"end"}),
+        (change(end_token=1), ONE, {"token": 1}, set()),
+        (base, ONE, {"final": True}, {"end"}),
+        (change(max_draft=1), ONE, {}, {"length"}),
     ]
-    for n, (settings, probability, fields, inputs, reasons) in enumerate(cases):
+    for n, (settings, probability, fields, reasons) in enumerate(cases):
         request = n % p.requests
         play.settings = settings
         await play.cycle(Inputs(update=Update(request), settings=settings))
-        o = await play.token(Drafted(**{"request": request, "position": 0, "token": 0, "p": probability, **fields}),
-                             **inputs)
+        o = await play.token(Drafted(**{"request": request, "position": 0, "token": 0, "p": probability, **fields}))
         d = o.decision
         assert d is not None
         if longest == 1:
             reasons = reasons | {"length"}
-        compare([d.stop, d.threshold, d.length, d.end, d.full],
-                [bool(reasons), *(name in reasons for name in ("threshold", "length", "end", "full"))], f"case {n}")
-        # full pools and the length pass; the others last until the restart
+        compare([d.stop, d.threshold, d.length, d.end],
+                [bool(reasons), *(name in reasons for name in ("threshold", "length", "end"))], f"case {n}")
+        # the length passes; the others last until the restart
         compare(await play.may_draft(request), not reasons & {"threshold", "length", "end"}, f"case {n}: may draft")
         await play.cycle(Inputs(update=Update(request, restart=False, gone=1), settings=settings))
         compare(await play.may_draft(request), not reasons & {"threshold", "end"}, f"case {n}: one token less")

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from sim_models.golden.draft_controller import CONFIDENCE, FIXED
 from sim_models.golden.manager import COUNTERS, Manager, Outputs, Switches
 from tb.common import params
 from tb.common.bench import bench_test
@@ -29,12 +30,16 @@ VARIANTS: dict[str, dict[str, object]] = {
 }
 
 _IN, _OUT = ("requests", "drafted", "verdicts"), ("draft", "verify", "emitted")
+#: a threshold that falls with the load
+TABLE = (0x8000, 0x7000, 0x6000, 0x4000, 0x2000, 0x1000, 1, 0)
 #: settings that matter most; sizes are cut to what the device has
 SWITCHES = (
-    Switches(), Switches(adaptive=False, max_draft=3, shared=False, eager=False, capacity=24, engines=2),
+    Switches(), Switches(policy=FIXED, max_draft=3, shared=False, eager=False, capacity=24, engines=2),
     Switches(shared=False, eager=False, capacity=3), Switches(eager=False, capacity=8),
     Switches(max_draft=0), Switches(capacity=1, end_token=7), Switches(tau=0, start=3, engines=2, dlm_fc=(1, 2)),
     Switches(tau=0x8000, dynamic=False, initial=(1, 1), end_token=7),
+    Switches(policy=CONFIDENCE, tau=0x6000, engines=2), Switches(taus=TABLE, eager=False),
+    Switches(policy=CONFIDENCE, taus=TABLE),
 )
 
 
@@ -55,6 +60,7 @@ class Play:
             getattr(d, f"{name}__payload").value = packed(getattr(self.widths, name), value) if value else 0
         for name in _OUT:
             getattr(d, f"{name}__ready").value = int(getattr(i, f"{name}_ready"))
+        d.softmax.value = int(i.softmax_busy) | int(i.masked) << 1
 
     def _read(self) -> Outputs:
         d = self.dut
@@ -96,6 +102,8 @@ class Play:
             engines.observe(now, i, got)
             if engines.done and not got.busy:
                 model.check()
+                self._drive(engines.nothing)    # counters show what was before
+                await cycles(1)
                 compare(list(unpacked((32,) * len(COUNTERS), int(d.counters.value))),
                         [model.counters[name] for name in COUNTERS], "counters")
                 return True
