@@ -13,12 +13,14 @@ import numpy as np
 
 from sim_models.golden.compute_engine import ComputeEngine, Response
 from sim_models.golden.gemm import MODES, Command, activation_block, psum_block, weight_block
-from sim_models.params.tile import ComputeEngineParams
+from sim_models.params.tile import DIM_WIDTH, ComputeEngineParams
 from tb.common.scoreboard import compare
 from tb.tile.engine_host import EngineCodecs
 
-__all__ = ["STREAMS", "Session", "SessionMaker", "check_results"]
+__all__ = ["LARGEST", "STREAMS", "Session", "SessionMaker", "check_results"]
 
+#: largest size that a command can name
+LARGEST = (1 << DIM_WIDTH) - 1
 #: fill streams by the memory that they fill
 STREAMS = {"activation": "i_activation", "weight": "i_weight", "psum": "i_psum"}
 
@@ -139,11 +141,18 @@ class SessionMaker:
         while True:
             m = self._size(min(p.activation_depth, p.psum_depth), p.rows)
             k = self._size(p.k_max, p.rows)
-            n = self._size(min(p.weight_depth, p.psum_depth) * p.cols, p.cols)
+            n = self._size(min(min(p.weight_depth, p.psum_depth) * p.cols, LARGEST), p.cols)
             words, tiles = -(-k // p.rows), -(-n // p.cols)
-            if (m * words <= p.activation_depth and words * tiles <= p.weight_depth and m * tiles <= p.psum_depth
+            if (self._holds(m, k, n)
                     and (m + p.rows) * words * tiles <= self.most_steps * (1 + 3 * (gen.random() < 0.05))):
                 return m, k, n
+
+    def _holds(self, m: int, k: int, n: int) -> bool:
+        """Whether the memories hold a GEMM of these sizes."""
+        p = self.p
+        words, tiles = -(-k // p.rows), -(-n // p.cols)
+        return (k <= p.k_max and m * words <= p.activation_depth and words * tiles <= p.weight_depth
+                and m * tiles <= p.psum_depth)
 
     def _size(self, limit: int, unit: int) -> int:
         gen = self.gen
@@ -237,8 +246,8 @@ class SessionMaker:
         model = words
         fault = gen.choice(["none", "size", "long", "halves"], p=[0.88, 0.06, 0.03, 0.03]) if self._faults else ""
         if fault == "size":
-            words = model = np.resize(words, (int(gen.integers(1, depth + 1)), words.shape[1]))
-        elif fault == "long":
+            words = model = np.resize(words, (int(gen.integers(1, min(depth, 1024) + 1)), words.shape[1]))
+        elif fault == "long" and depth <= 1024:             # deeper ones would fill the whole session
             words = np.resize(words, (depth + int(gen.integers(1, 4)), words.shape[1]))
             model = words[:0]
         elif fault == "halves" and len(words) > 1:
@@ -265,11 +274,14 @@ class SessionMaker:
             sizes[int(gen.integers(3))] = 0
             m, k, n = sizes
         elif kind == 4:
-            k = int(gen.choice([p.k_max + 1, 65535]))
+            k = int(gen.choice([min(p.k_max + 1, LARGEST), LARGEST]))
         elif kind == 5:
-            m = int(gen.choice([min(p.activation_depth, p.psum_depth) + 1, 65535]))
+            m = int(gen.choice([min(p.activation_depth, p.psum_depth) + 1, LARGEST]))
         else:
-            n = int(gen.choice([min(p.weight_depth, p.psum_depth) * p.cols + 1, 65535]))
+            most = min(p.weight_depth, p.psum_depth) * p.cols
+            n = int(gen.choice([min(most + 1, LARGEST), LARGEST]))
+        if mode != 3 and kind > 3 and self._holds(m, k, n):       # memories deeper than a command can ask for
+            m = 0
         a, w, s = (int(h) for h in gen.integers(0, 2, 3))
         return Command(m=m, k=k, n=n, mode=mode, activation_half=a, weight_half=w, psum_half=s,
                        accumulate=self._occupied("psum", s) and gen.random() < 0.5, keep=bool(gen.integers(2)),

@@ -17,7 +17,7 @@ from tb.common.scenarios import closed_in_reset, every_scenario, play
 from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source, bursts, late, monitor, random
 from tb.tile.engine_host import EngineCodecs
-from tb.tile.engine_sessions import STREAMS, Session, SessionMaker, check_results
+from tb.tile.engine_sessions import LARGEST, STREAMS, Session, SessionMaker, check_results
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
@@ -197,15 +197,20 @@ async def statuses(dut: Any) -> None:
     x, w = host.operands(m, k, n)
     good = Command(m=m, k=k, n=n, release_activation=False, release_weight=False)
     host.fill_operands(good, x, w)
+    too_large = [
+        *[replace(good, **{name: LARGEST}) for name in "mkn"],
+        replace(good, m=1, k=p.k_max + 1, n=1),
+        replace(good, m=min(p.activation_depth, p.psum_depth) + 1, k=1, n=1),
+        replace(good, m=1, k=1, n=min(p.weight_depth, p.psum_depth) * p.cols + 1),
+        # each factor fits, their products do not
+        replace(good, m=p.psum_depth // 2 + 1, k=1, n=p.cols + 1),
+        replace(good, m=1, k=p.rows + 1, n=(p.weight_depth // 2) * p.cols + 1),
+    ]
     wrong = [
         *[("shape", replace(good, **{name: 0})) for name in "mkn"],
-        *[("shape", replace(good, **{name: 65535})) for name in "mkn"],
-        ("shape", replace(good, m=1, k=p.k_max + 1, n=1)),
-        ("shape", replace(good, m=min(p.activation_depth, p.psum_depth) + 1, k=1, n=1)),
-        ("shape", replace(good, m=1, k=1, n=min(p.weight_depth, p.psum_depth) * p.cols + 1)),
-        # each factor fits, their products do not
-        ("shape", replace(good, m=p.psum_depth // 2 + 1, k=1, n=p.cols + 1)),
-        ("shape", replace(good, m=1, k=p.rows + 1, n=(p.weight_depth // 2) * p.cols + 1)),
+        # deep memories hold more than a command can name
+        *[("shape", c) for c in too_large
+          if max(c.m, c.k, c.n) <= LARGEST and fitting(p, c.m, c.k, c.n) != (c.m, c.k, c.n)],
         ("mode", replace(good, mode=3)),
         ("activation", replace(good, m=m - 1)),
         ("activation", replace(good, k=1)),
@@ -308,7 +313,7 @@ async def kept_results_replace_a_block(dut: Any) -> None:
     await start(dut)
     gen, p = rng(), params()
     host = Host(dut, gen)
-    m, k, n = fitting(p, 1, 2 * p.rows, p.cols * p.psum_depth)
+    m, k, n = fitting(p, 1, 2 * p.rows, min(p.cols * p.psum_depth, LARGEST))
     small = fitting(p, 1, p.rows, p.cols)
     two = fitting(p, 2, 2 * p.rows, p.cols)
     psum = gen.integers(-99, 99, (m, n))
@@ -408,7 +413,7 @@ async def back_to_back(dut: Any) -> None:
     await start(dut)
     gen, p = rng(), params()
     host = Host(dut, gen)
-    m, k, n = fitting(p, 2 * p.rows + 1, 3 * p.rows, p.cols * max(1, p.psum_depth // (2 * p.rows + 1)))
+    m, k, n = fitting(p, 2 * p.rows + 1, 3 * p.rows, p.cols * max(1, min(p.psum_depth, 512) // (2 * p.rows + 1)))
     x, w = host.operands(m, k, n)
     modes = [name for name, built in (("auto", True), ("systolic", p.systolic), ("vector", p.vector)) if built]
     for before in modes:
