@@ -94,7 +94,7 @@ class EagerPool(Unit):
         m.d.comb += [
             self.command.ready.eq(~initial & ~in_reset()),
             self.insert.ready.eq(~initial & ~in_reset() & ~self.full & ~self.command.valid),
-            self.used.eq(lists.used), self.full.eq(lists.full),
+            self.used.eq(lists.used), self.full.eq(lists.full), lists.query.eq(lists.first),
         ]
         with m.If(initial):
             m.d.comb += [lists.request.eq(turn), lists.clear.eq(1)]

@@ -8,11 +8,12 @@ bits, each with rows of its own, and an entry belongs to the request when its bi
                                        and -> match
                 lower part -> rows -> /
 
-Rows are distributed memory; nothing is a flip-flop but a cycle's commands. After reset, fill and wipe every
-request in turn (see ``fill``).
+Rows are distributed memory; nothing is a flip-flop but a cycle's commands. After reset, put and remove every entry
+of each request in turn (see ``every``).
 
-Latency: 1 cycle from ``look`` to ``match``, which shows all commands of before the cycle of ``look``. Throughput:
-one command and one look a cycle.
+Latency: 1 cycle from ``look`` to ``match``, which shows all commands up to the cycle of ``look``: the last one is
+about to be written, so its entry is added to what the rows say, or taken off. Throughput: one command and one look a
+cycle.
 """
 
 from functools import reduce
@@ -44,7 +45,7 @@ class RequestCam(Unit):
     entry: In(index_width)
     look: In(request_width)
     match: Out(entries)
-        Entries of the request that was looked for in the cycle before.
+        Entries of the request that was looked for in the cycle before, as the command of that cycle left them.
     """
 
     block = "request_cam"
@@ -87,7 +88,10 @@ class RequestCam(Unit):
             # A bit is cleared where the other parts agree: an entry of the request, not of one that shares a row.
             gone = reduce(and_, (row for k, row in enumerate(here) if k != n), chosen)
             m.d.comb += data.eq(Mux(put, here[n] | chosen, here[n] & ~gone))
-        m.d.comb += self.match.eq(reduce(and_, there))
+        same = Signal()
+        m.d.comb += same.eq(write & (request == look))
+        put_now, gone_now = (same & put).replicate(p.entries), (same & ~put).replicate(p.entries)
+        m.d.comb += self.match.eq((reduce(and_, there) | (put_now & chosen)) & ~(gone_now & chosen))
         return m
 
     def _decode(self, m: Module) -> Any:

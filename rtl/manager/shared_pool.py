@@ -4,16 +4,17 @@ A token is pending until a round chooses it, and locked from then until the verd
 only the first pending token of each request competes: the highest H of all is that of one of them, and what is
 chosen of a request is always a prefix of its draft::
 
-    insert ----------.                                                   +-- selected
-    flush -----------+-> one operation a cycle -> lists, counts, ages ---+
-    verdict ---------|        |          |                               |
-    start, aging ----'        |          +-> first pending tokens' H -> tournament of requests
-                              +-> CAM -> match (look)
+    insert -> register -.                                                +-- selected
+    flush --> register -+-> one operation a cycle -> lists, counts, ages-+
+    verdict ------------|        |          |                            |
+    start, aging -------'        |          +-> first pending tokens' H -> tournament of requests
+                                 +-> CAM -> match (look)
 
 Everything is in distributed memory; the lists make the flush of any number of tokens one step, and the CAM serves
-``match`` alone. Of several operations that could go ahead in a cycle, the first of this list does: a verdict that
-has begun holds off flushes; flush; insert; verdict; choosing a token; aging. Inserting and looking up are not
-slowed by a round.
+``match`` alone. A flush or an insertion is done in the cycle after it was taken, before all else; then, the first of
+those that could go ahead: a verdict, choosing a token, aging. Of a flush and an insertion the flush is taken; a
+verdict that has begun holds off flushes, and a flush that is being taken a verdict that has not. Inserting and
+looking up are not slowed by a round.
 
 Rounds: ``start`` begins one when nothing is locked. Tokens are chosen one by one until the capacity is reached,
 nothing is pending or ``eligible`` is denied to all that is; then comes a beat with ``end``. Equal H: the lowest
@@ -25,11 +26,12 @@ Verdicts: not all locked tokens accepted, or another token than the first pendin
 of the request leave. Else the locked ones and the first pending one leave, for that is the bonus token, and the
 rest stays, pending.
 
-Latency: ``look`` to ``match`` and its companions 1 cycle, showing all operations of the cycles before ``look``; a
-flush 1; a verdict 1, or one more than there are locked tokens where a rest stays; a round ``request_width`` + 1
-cycles a token, plus one for every other operation in between; the same for every ineligible request that would
-have been chosen; afterwards a cycle for every request's age. Throughput: an insertion, a flush or a verdict a cycle
-and a look a cycle. After reset nothing is taken for 2 * requests cycles.
+Latency: ``look`` to ``match`` and its companions 1 cycle, showing insertions and flushes that were taken before the
+cycle of ``look``, and choices and verdicts up to that cycle. ``used`` counts an insertion in the next cycle and a
+flush in the one after. A verdict takes 1 cycle, or two more than there are locked tokens where a rest stays; a round
+``request_width`` + 1 cycles a token, plus one for every other operation in between; the same for every ineligible
+request that would have been chosen; afterwards a cycle for every request's age. Throughput: an insertion, a flush or
+a verdict a cycle and a look a cycle. After reset nothing is taken for 2 * requests cycles.
 
 Cost of 512 entries and 128 requests (Yosys, xcup): 2,900 LUT, 2,300 LUT as memory, 510 flip-flops, no block RAM, no
 DSP; 6.8 KB of memory in all, of which 3.1 KB are positions, tokens and H (SADDLE counts 1 KB).
@@ -75,7 +77,7 @@ class SharedPool(Unit):
     look: In(request_width)
         A request to look for.
     match: Out(entries)
-        The entries of the request that was looked for in the cycle before.
+        The entries of the request that was looked for in the cycle before; this and what follows come out of memory.
     match_count, match_locked: Out(count_width)
         How many they are, and how many of them are locked.
     match_first: Out(index_width)
@@ -129,12 +131,32 @@ class SharedPool(Unit):
         m.submodules.cam = cam = RequestCam(self.p.cam)
         m.submodules.tournament = tournament = Tournament(self.p.tournament)
         op = _Operation(self.p)
+        self._take(m, op, lists)
         self._round(m, op, tournament)
-        self._arbitrate(m, op, lists, tournament)
+        self._choose_operation(m, op, tournament)
+        self._judge(m, op, lists)
         self._tables(m, op, lists, tournament)
+        self._keys(m, op, lists, tournament)
         self._payload(m, op, lists, tournament)
         self._search(m, op, lists, cam)
         return m
+
+    def _take(self, m: Module, op: "_Operation", lists: TokenLists) -> None:
+        """A flush or an insertion, which is done in the next cycle."""
+        flush = self.flush.valid & ~op.walking
+        m.d.comb += [
+            op.awake.eq(~op.initial & ~in_reset()),
+            self.flush.ready.eq(op.awake & ~op.walking),
+            self.insert.ready.eq(op.awake & ~self.full & ~flush),
+            # a token that is about to be stored has its place already
+            self.used.eq(lists.used + op.insert), self.full.eq(self.used == self.p.entries),
+        ]
+        m.d.sync += [
+            op.flush.eq(self.flush.valid & self.flush.ready), op.insert.eq(self.insert.valid & self.insert.ready),
+            op.given.eq(self.insert.payload),
+        ]
+        with m.If(flush):
+            m.d.sync += op.given.request.eq(self.flush.payload)
 
     def _round(self, m: Module, op: "_Operation", tournament: Tournament) -> None:
         """Start, end and aftermath of a round."""
@@ -166,11 +188,10 @@ class SharedPool(Unit):
             with m.If(op.turn.all()):
                 m.d.sync += aging.eq(0)
 
-    def _arbitrate(self, m: Module, op: "_Operation", lists: TokenLists, tournament: Tournament) -> None:
-        """What is done in this cycle, and for whom."""
+    def _choose_operation(self, m: Module, op: "_Operation", tournament: Tournament) -> None:
+        """What is done in this cycle, and for whom; whom is decided by what is known early."""
         # After reset, every request is cleared, in two steps each (see the CAM).
-        second, walking = Signal(), Signal()
-        told = self.verdict.payload
+        second = Signal()
         with m.If(op.initial):
             m.d.sync += second.eq(~second)
             with m.If(second):
@@ -178,30 +199,31 @@ class SharedPool(Unit):
                 with m.If(op.turn.all()):
                     m.d.sync += op.initial.eq(0)
         m.d.comb += [
-            op.awake.eq(~op.initial & ~in_reset()),
-            self.flush.ready.eq(op.awake & ~walking),
-            self.insert.ready.eq(op.awake & ~self.full & ~(self.flush.valid & ~walking)),
+            op.busy.eq(op.flush | op.insert), op.drop.eq(op.flush),
             op.fill.eq(op.initial & ~second), op.clear.eq(op.initial & second),
         ]
-        with m.If(op.initial):
-            m.d.comb += op.request.eq(op.turn)
-        with m.Elif(self.flush.valid & self.flush.ready):
-            m.d.comb += [op.request.eq(self.flush.payload), op.drop.eq(1)]
-        with m.Elif(self.insert.valid & self.insert.ready):
-            m.d.comb += [op.request.eq(self.insert.payload.request), op.insert.eq(1)]
-        with m.Elif(self.verdict.valid & op.awake):
-            m.d.comb += [op.request.eq(told.request), op.judge.eq(1)]
-        with m.Elif(op.may_choose):
-            m.d.comb += [op.request.eq(tournament.best), op.pick.eq(self.eligible), op.skip.eq(~self.eligible)]
+        with m.If(op.busy):
+            m.d.comb += op.request.eq(op.given.request)
+        with m.Elif(self.verdict.valid & ~op.initial):
+            # what a flush of this cycle removes is not judged any more
+            m.d.comb += [op.request.eq(self.verdict.payload.request),
+                         op.judge.eq(op.awake & (op.walking | ~self.flush.valid))]
+        with m.Elif(self.selecting):
+            m.d.comb += [op.request.eq(tournament.best), op.pick.eq(op.may_choose & self.eligible),
+                         op.skip.eq(op.may_choose & ~self.eligible)]
         with m.Else():
             m.d.comb += [op.request.eq(op.turn), op.age.eq(op.may_age)]
 
-        # A verdict after which a rest stays removes the other tokens one by one, the first pending one last.
+    def _judge(self, m: Module, op: "_Operation", lists: TokenLists) -> None:
+        """A verdict after which a rest stays removes the other tokens one by one, the first pending one last."""
+        told = self.verdict.payload
         m.d.comb += op.pending.eq(lists.count != op.locked)
         with m.If(op.judge):
-            with m.If(walking | (told.bonus & (told.accepted == op.locked) & op.pending)):
+            with m.If(op.walking):
                 m.d.comb += [op.pop.eq(1), self.verdict.ready.eq(op.locked == 0)]
-                m.d.sync += walking.eq(op.locked != 0)
+                m.d.sync += op.walking.eq(op.locked != 0)
+            with m.Elif(told.bonus & (told.accepted == op.locked) & op.pending):
+                m.d.sync += op.walking.eq(1)
             with m.Else():
                 m.d.comb += [op.drop.eq(1), self.verdict.ready.eq(1)]
 
@@ -211,29 +233,33 @@ class SharedPool(Unit):
         m.submodules.locked_counts = locked_counts = table(p.count_width, p.requests)
         m.submodules.pending_firsts = pending_firsts = table(p.index_width, p.requests)
         m.submodules.ages = ages = table(p.age_width, p.requests)
-        locked = _ports(locked_counts, op.request)
-        pending = _ports(pending_firsts, op.request)
-        age = _ports(ages, op.request)
+        locked, age = _ports(locked_counts, op.request), _ports(ages, op.request)
+        pending, coming = pending_firsts.write_port(), pending_firsts.read_port(domain="comb")
         op.look_locked, op.look_pending = (memory.read_port(domain="comb")
                                            for memory in (locked_counts, pending_firsts))
-        m.d.comb += [op.look_locked.addr.eq(self.look), op.look_pending.addr.eq(self.look)]
+        m.d.sync += op.look.eq(self.look)
+        m.d.comb += [op.look_locked.addr.eq(op.look), op.look_pending.addr.eq(op.look)]
 
-        behind = Mux(op.pop, lists.second, lists.next_entry)
-        first_pending, last_pop, older = Signal(), Signal(), Signal(p.age_width)
+        # The first pending entry of the best request is read ahead: whatever changes it, changes its key too. In the
+        # same place is the entry that a verdict removes next; there is a copy for the payload, to spread the load.
+        m.d.comb += coming.addr.eq(tournament.upcoming)
+        m.d.sync += op.best_entry.eq(coming.data)
+        with m.If(~op.walking):
+            m.d.sync += op.entry.eq(Mux(self.verdict.valid, lists.first, coming.data))
+        with m.Elif(op.pop):
+            m.d.sync += op.entry.eq(lists.next_entry)
+        last_pop = op.pop & (op.locked == 0)
         m.d.comb += [
-            *locked.addresses, *pending.addresses, *age.addresses,
-            op.locked.eq(locked.read.data), op.first.eq(pending.read.data),
+            *locked.addresses, *age.addresses, op.locked.eq(locked.read.data),
             lists.clear.eq(op.clear), lists.append.eq(op.insert), lists.pop.eq(op.pop), lists.drop.eq(op.drop),
-            lists.request.eq(op.request), lists.query.eq(op.first),
-            self.used.eq(lists.used), self.full.eq(lists.full),
-            first_pending.eq(op.insert & ~op.pending), last_pop.eq(op.pop & (op.locked == 0)),
+            lists.request.eq(op.request), lists.query.eq(op.entry),
+            op.first_pending.eq((op.insert & ~op.pending) | last_pop | op.pick),
             locked.write.en.eq(op.clear | op.drop | (op.pop & ~last_pop) | op.pick),
             locked.write.data.eq(Mux(op.clear | op.drop, 0, op.locked + Mux(op.pick, 1, -1))),
-            pending.write.en.eq(first_pending | last_pop | op.pick),
-            pending.write.data.eq(Mux(op.insert, lists.entry, behind)),
-            older.eq(Mux(age.read.data.all(), age.read.data, age.read.data + 1)),
-            age.write.en.eq(first_pending | last_pop | op.pick | op.age),
-            age.write.data.eq(Mux(op.age, older, 0)),
+            pending.addr.eq(op.request), pending.en.eq(op.first_pending),
+            pending.data.eq(Mux(op.insert, lists.entry, lists.next_entry)),
+            op.older.eq(Mux(age.read.data.all(), age.read.data, age.read.data + 1)),
+            age.write.en.eq(op.first_pending | op.age), age.write.data.eq(Mux(op.age, op.older, 0)),
         ]
         with m.If(op.pick):
             m.d.sync += self.locked.eq(self.locked + 1)
@@ -242,57 +268,69 @@ class SharedPool(Unit):
         with m.Elif(op.pop & ~last_pop):
             m.d.sync += self.locked.eq(self.locked - 1)
 
-        # The request's new key, from the H of the token that is its first pending one from now on
-        urgent = Signal()
-        m.d.comb += urgent.eq(op.age & (self.aging != 0) & (older >= self.aging))
+    def _keys(self, m: Module, op: "_Operation", lists: TokenLists, tournament: Tournament) -> None:
+        """The request's new key, from the H of the token that is its first pending one from now on.
+
+        H is kept twice: of every first pending token by its request, and of every other one with the entry before
+        it, where it is found as fast as the entry itself.
+        """
+        p = self.p
+        m.submodules.pending_hs = pending_hs = table(H_WIDTH, p.requests)
+        m.submodules.hs_behind = hs_behind = table(H_WIDTH, p.entries)
+        first, behind = _ports(pending_hs, op.request), hs_behind.read_port(domain="comb")
+        link = hs_behind.write_port()
+        next_h = Mux(op.insert, op.given.h, behind.data)
+        m.d.comb += [
+            link.addr.eq(lists.last), link.data.eq(op.given.h), link.en.eq(op.insert & (lists.count != 0)),
+            behind.addr.eq(lists.query), *first.addresses, first.write.en.eq(op.first_pending),
+            first.write.data.eq(next_h),
+        ]
+        urgent = op.age & (self.aging != 0) & (op.older >= self.aging)
         left = Mux(op.pick, op.locked, 0) + 1 != lists.count
+        changed, alive, request = Signal(), Signal(), Signal(p.request_width)
+        h, age = Signal(H_WIDTH), Signal(p.age_width)
         m.d.sync += [
-            op.changed.eq(op.clear | op.drop | op.skip | first_pending | last_pop | op.pick | (op.age & op.pending)),
-            op.changed_request.eq(op.request),
-            op.changed_alive.eq(op.insert | op.age | ((op.pick | op.pop) & left)),
-            op.changed_age.eq(Mux(urgent, older, 0)),
-            op.changed_entry.eq(Mux(op.insert, lists.entry, Mux(op.age, op.first, behind))),
+            changed.eq(op.clear | op.drop | op.skip | op.first_pending | (op.age & op.pending)),
+            alive.eq(op.insert | op.age | ((op.pick | op.pop) & left)), request.eq(op.request),
+            age.eq(Mux(urgent, op.older, 0)), h.eq(Mux(op.age, first.read.data, next_h)),
+        ]
+        m.d.comb += [
+            tournament.change.eq(changed), tournament.request.eq(request),
+            tournament.key.eq(Mux(alive, Cat(h, age, 1), 0)),
+            op.settled.eq(tournament.settled & ~changed & ~op.busy),
         ]
 
     def _payload(self, m: Module, op: "_Operation", lists: TokenLists, tournament: Tournament) -> None:
-        """Positions, tokens and H of the entries; the H of a changed request goes to the tournament."""
+        """Positions and tokens of the entries; what was chosen."""
         p = self.p
         m.submodules.positions = positions = table(p.position_width, p.entries)
         m.submodules.tokens = tokens = table(p.token_width, p.entries)
-        m.submodules.hs = hs = table(H_WIDTH, p.entries)
-        given = self.insert.payload
-        for memory, value in ((positions, given.position), (tokens, given.token), (hs, given.h)):
+        for memory, value in ((positions, op.given.position), (tokens, op.given.token)):
             write = memory.write_port()
             m.d.comb += [write.addr.eq(lists.entry), write.data.eq(value), write.en.eq(op.insert)]
         position, token = positions.read_port(domain="comb"), tokens.read_port(domain="comb")
-        h, look_token = hs.read_port(domain="comb"), tokens.read_port(domain="comb")
-        m.d.comb += [
-            position.addr.eq(op.first), token.addr.eq(op.first),
-            h.addr.eq(op.changed_entry), look_token.addr.eq(op.look_pending.data),
-            tournament.change.eq(op.changed), tournament.request.eq(op.changed_request),
-            tournament.key.eq(Mux(op.changed_alive, Cat(h.data, op.changed_age, 1), 0)),
-            op.settled.eq(tournament.settled & ~op.changed),
-        ]
+        look_token = tokens.read_port(domain="comb")
+        m.d.comb += [position.addr.eq(op.best_entry), token.addr.eq(op.best_entry),
+                     look_token.addr.eq(op.look_pending.data), self.match_token.eq(look_token.data)]
         chosen = self.selected.payload.entry
         with m.If(op.pick):
-            m.d.sync += [chosen.request.eq(op.request), chosen.position.eq(position.data),
+            m.d.sync += [chosen.request.eq(tournament.best), chosen.position.eq(position.data),
                          chosen.token.eq(token.data), chosen.h.eq(tournament.best_key[:H_WIDTH])]
-        m.d.sync += self.match_token.eq(look_token.data)
 
     def _search(self, m: Module, op: "_Operation", lists: TokenLists, cam: RequestCam) -> None:
         """Match, count and first entry of the request that is looked for."""
         m.d.comb += [
             cam.put.eq(op.fill | op.insert), cam.remove.eq(op.clear | op.drop | op.pop),
             cam.every.eq(op.initial | op.drop), cam.request.eq(op.request),
-            cam.entry.eq(Mux(op.insert, lists.entry, lists.first)),
-            cam.look.eq(self.look), self.match.eq(cam.match), lists.look_request.eq(self.look),
+            cam.entry.eq(Mux(op.insert, lists.entry, op.entry)),
+            cam.look.eq(self.look), self.match.eq(cam.match), lists.look_request.eq(op.look),
+            self.match_count.eq(lists.look_count), self.match_first.eq(lists.look_first),
+            self.match_locked.eq(op.look_locked.data),
         ]
-        m.d.sync += [self.match_count.eq(lists.look_count), self.match_first.eq(lists.look_first),
-                     self.match_locked.eq(op.look_locked.data)]
 
 
 class _Operation:
-    """The operation of a cycle: what it is, for which request, what is known of that, and what it changes."""
+    """The operation of a cycle: what it is, for which request, and what is known of that."""
 
     look_locked: Any
     look_pending: Any
@@ -301,21 +339,25 @@ class _Operation:
         self.initial = Signal(init=1)                # not yet cleared since reset
         self.awake = Signal()
         self.turn = Signal(p.request_width)          # request that is cleared or grows older next
+        # taken in the cycle before
+        self.flush, self.insert, self.busy = Signal(), Signal(), Signal()
+        self.given: Any = Signal(pool_entry(p))
+        # what is done now
         self.request = Signal(p.request_width)
         self.fill, self.clear = Signal(), Signal()
-        self.insert, self.drop, self.pop = Signal(), Signal(), Signal()
+        self.drop, self.pop = Signal(), Signal()
         self.judge, self.pick, self.skip, self.age = Signal(), Signal(), Signal(), Signal()
-        self.may_choose, self.may_age = Signal(), Signal()
+        self.may_choose, self.may_age, self.settled = Signal(), Signal(), Signal()
+        self.walking = Signal()                      # in a verdict of several cycles
+        # first pending entry of the best request; and that, or what a verdict removes next
+        self.best_entry, self.entry = Signal(p.index_width), Signal(p.index_width)
         # of the request, before the operation
         self.locked = Signal(p.count_width)
-        self.first = Signal(p.index_width)           # first pending entry
-        self.pending = Signal()                      # there is one
-        # a cycle later: its new key
-        self.changed, self.changed_alive = Signal(), Signal()
-        self.changed_request = Signal(p.request_width)
-        self.changed_age = Signal(p.age_width)
-        self.changed_entry = Signal(p.index_width)
-        self.settled = Signal()
+        self.pending = Signal()                      # it has tokens that are not locked
+        # and after it
+        self.first_pending = Signal()                # another token is the first pending one
+        self.older = Signal(p.age_width)
+        self.look = Signal(p.request_width)
 
 
 class _ports:

@@ -7,6 +7,8 @@ hanging its last entry before the first free one::
     free entries: those never used yet in order, then a chain that begins with the one freed last
 
 Everything is in distributed memory, read in the cycle of the operation. After reset, clear every request once.
+Who pops says which entry is the first, so that one that is known already need not be looked up on the way to the
+entry behind it.
 
 Latency: an operation is visible in the next cycle. Throughput: one operation and one look a cycle.
 """
@@ -35,14 +37,14 @@ class TokenLists(Unit):
     -------
     clear, append, pop, drop: In(1)
         Forget what memory holds (after reset); add an entry at the end; remove the first; remove all. At most one
-        a cycle; append only if not full, pop only from a list with entries.
+        a cycle; append only if not full, pop only from a list with entries, of which ``query`` must be the first.
     request: In(request_width)
         Whose list it is.
     query: In(index_width)
         An entry.
-    count, first, second: Out
-        Length of the request's list before the operation, its first entry and the one behind; undefined where there
-        is none.
+    count, first, last: Out
+        Length of the request's list before the operation, its first entry and its last; undefined where there is
+        none.
     next_entry: Out(index_width)
         The entry behind ``query``; undefined for the last of a list.
     entry: Out(index_width)
@@ -65,7 +67,7 @@ class TokenLists(Unit):
     query: Signal
     count: Signal
     first: Signal
-    second: Signal
+    last: Signal
     next_entry: Signal
     entry: Signal
     used: Signal
@@ -80,7 +82,7 @@ class TokenLists(Unit):
         index, count = p.index_width, p.count_width
         super().__init__(p, {
             "clear": In(1), "append": In(1), "pop": In(1), "drop": In(1), "request": In(p.request_width),
-            "query": In(index), "count": Out(count), "first": Out(index), "second": Out(index),
+            "query": In(index), "count": Out(count), "first": Out(index), "last": Out(index),
             "next_entry": Out(index), "entry": Out(index), "used": Out(count), "full": Out(1),
             "look_request": In(p.request_width), "look_count": Out(count), "look_first": Out(index),
         })
@@ -93,13 +95,12 @@ class TokenLists(Unit):
         m.submodules.lasts = lasts = table(p.index_width, p.requests)
         m.submodules.successors = successors = table(p.index_width, p.entries)
         count_write, first_write, last_write = counts.write_port(), firsts.write_port(), lasts.write_port()
-        last = lasts.read_port(domain="comb")
+        at_end = lasts.read_port(domain="comb")
         for memory, out, look in ((counts, self.count, self.look_count), (firsts, self.first, self.look_first)):
             here, there = memory.read_port(domain="comb"), memory.read_port(domain="comb")
             m.d.comb += [here.addr.eq(self.request), out.eq(here.data),
                          there.addr.eq(self.look_request), look.eq(there.data)]
-        # a port each: whose successor is wanted is known long before which of them is
-        after, after_first, after_free = (successors.read_port(domain="comb") for _ in range(3))
+        after, after_free = (successors.read_port(domain="comb") for _ in range(2))
         link = successors.write_port()
 
         # Entries never used yet come first, so that no chain has to be laid after reset.
@@ -112,9 +113,8 @@ class TokenLists(Unit):
             self.entry.eq(Mux(all_used_once, free, fresh)),
             self.full.eq(self.used == p.entries),
             empty.eq(self.count == 0),
-            after.addr.eq(self.query), self.next_entry.eq(after.data),
-            after_first.addr.eq(self.first), self.second.eq(after_first.data),
-            after_free.addr.eq(free), last.addr.eq(self.request),
+            after.addr.eq(self.query), self.next_entry.eq(after.data), after_free.addr.eq(free),
+            at_end.addr.eq(self.request), self.last.eq(at_end.data),
         ]
 
         # The request's list
@@ -122,13 +122,13 @@ class TokenLists(Unit):
             count_write.addr.eq(self.request), count_write.en.eq(self.clear | self.append | self.pop | self.drop),
             count_write.data.eq(Mux(self.clear | self.drop, 0, self.count + Mux(self.pop, -1, 1))),
             first_write.addr.eq(self.request), first_write.en.eq(self.pop | (self.append & empty)),
-            first_write.data.eq(Mux(self.pop, self.second, self.entry)),
+            first_write.data.eq(Mux(self.pop, self.next_entry, self.entry)),
             last_write.addr.eq(self.request), last_write.en.eq(self.append), last_write.data.eq(self.entry),
         ]
 
         # The chain: behind the last entry comes the new one, or what was free
         m.d.comb += [
-            link.addr.eq(Mux(self.pop, self.first, last.data)),
+            link.addr.eq(Mux(self.pop, self.query, self.last)),
             link.data.eq(Mux(self.append, self.entry, free)),
             link.en.eq(self.pop | ((self.append | self.drop) & ~empty)),
         ]
@@ -139,7 +139,7 @@ class TokenLists(Unit):
             with m.Else():
                 m.d.sync += fresh.eq(fresh + 1)
         with m.Elif(self.pop):
-            m.d.sync += [self.used.eq(self.used - 1), free.eq(self.first)]
+            m.d.sync += [self.used.eq(self.used - 1), free.eq(self.query)]
         with m.Elif(self.drop & ~empty):
             m.d.sync += [self.used.eq(self.used - self.count), free.eq(self.first)]
         return m

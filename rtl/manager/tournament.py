@@ -37,6 +37,8 @@ class Tournament(Unit):
         No change is on its way: ``best`` is the highest of all keys.
     best: Out(request_width)
     best_key: Out(key_width)
+    upcoming: Out(request_width)
+        What ``best`` is in the next cycle.
     """
 
     block = "tournament"
@@ -47,6 +49,7 @@ class Tournament(Unit):
     settled: Signal
     best: Signal
     best_key: Signal
+    upcoming: Signal
 
     def __init__(self, params: TournamentParams | None = None) -> None:
         p = params or TournamentParams()
@@ -54,6 +57,7 @@ class Tournament(Unit):
         super().__init__(p, {
             "change": In(1), "request": In(p.request_width), "key": In(p.key_width), "settled": Out(1),
             "best": Out(p.request_width), "best_key": Out(p.key_width),
+            "upcoming": Out(p.request_width),
         })
 
     def body(self, platform: Any) -> Module:
@@ -71,8 +75,11 @@ class Tournament(Unit):
             last = level == p.request_width - 1
             key = self.best_key if last else Signal(p.key_width, name=f"key_{level + 1}")
             name = self.best if last else Signal(level + 1, name=f"name_{level + 1}")
+            winner = Cat(better[p.key_width:], odd ^ lost)
             with m.If(change):
-                m.d.sync += [key.eq(better[:p.key_width]), name.eq(Cat(better[p.key_width:], odd ^ lost))]
+                m.d.sync += [key.eq(better[:p.key_width]), name.eq(winner)]
+            if last:
+                m.d.comb += self.upcoming.eq(Mux(change, winner, self.best))
             change_next = Signal(name=f"change_{level + 1}")
             m.d.sync += change_next.eq(change)
             if not last:

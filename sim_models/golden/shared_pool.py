@@ -49,7 +49,7 @@ class Outputs:
     selected: Token or "end" or None
     match: int
         A bit an entry; with count, locked, first and token of the request that was looked for in the cycle
-        before. first and token are None where undefined.
+        before, after what was done in that cycle. first and token are None where undefined.
     candidate: int or None
         The request that would be chosen; None where nobody is asked.
     """
@@ -122,6 +122,10 @@ class SharedPool:
         #: cycles until the last change of a key has reached the top
         self.unsettled = 0
         self.selecting = self.ending = self.walking = False
+        #: an insertion or a flush was taken in the cycle before and is being done
+        self.busy = False
+        #: tokens, and locked ones, of a flush that is being done
+        self.leaving = self.unlocking = 0
         self.budget = 0
         self.turn: int | None = None            # request that grows older next
         self.selected: Token | str | None = None
@@ -129,13 +133,13 @@ class SharedPool:
 
     @property
     def used(self) -> int:
-        """Tokens in the pool."""
-        return sum(map(len, self.lists))
+        """Tokens in the pool; those of a flush count for a cycle more."""
+        return sum(map(len, self.lists)) + self.leaving
 
     @property
     def locked(self) -> int:
-        """Tokens under verification."""
-        return sum(e.locked for entries in self.lists for e in entries)
+        """Tokens under verification; those of a flush count for a cycle more."""
+        return sum(e.locked for entries in self.lists for e in entries) + self.unlocking
 
     @property
     def candidate(self) -> int | None:
@@ -150,26 +154,25 @@ class SharedPool:
         """One cycle: what the outputs show with these inputs; then the edge."""
         awake = not self.waking
         best = self.candidate
-        settled = awake and not self.unsettled
+        settled = awake and not self.unsettled and not self.busy
         room = self.selected is None or i.selected_ready
         over = self.budget == 0 or (settled and best is None)
-        choosing = self.selecting and settled and room and not over
+        choosing = self.selecting and settled and room and not over and i.verdict is None
         start_ready = (awake and not self.selecting and not self.ending and self.turn is None
                        and not self.locked)
         flush_ready = awake and not self.walking
         flushing = flush_ready and i.flush is not None
         insert_ready = awake and self.used < self.p.entries and not flushing
         inserting = insert_ready and i.insert is not None
-        judging = awake and not flushing and not inserting and i.verdict is not None
+        judging = awake and not self.busy and not flushing and i.verdict is not None
         last = judging and self._verdict_ends(i)
         outputs = Outputs(
             insert_ready, flush_ready, last, start_ready, self.selected, *self.seen, self.used, self.locked,
             self.selecting, best if choosing else None)
-        self._look(i.look)
 
         # The round's state as it was in this cycle decides what follows.
         ends, closes = self.selecting and over, self.ending and room
-        aging = self.turn
+        aging = None if self.busy or i.verdict is not None else self.turn
         if self.selected is not None and i.selected_ready:
             self.selected = None
         self.unsettled = max(self.unsettled - 1, 0)
@@ -177,12 +180,6 @@ class SharedPool:
             self.waking -= 1
             if self.waking == 0:
                 self.unsettled = self.p.request_width
-        elif flushing:
-            assert i.flush is not None
-            self._drop(i.flush)
-        elif inserting:
-            assert i.insert is not None
-            self._insert(i.insert)
         elif judging:
             self._judge(i)
         elif choosing:
@@ -196,6 +193,8 @@ class SharedPool:
             self.ending, self.selected, self.turn = False, "end", 0
         if start_ready and i.start is not None:
             self.selecting, self.budget = True, i.start
+        self._look(i.look)
+        self._take(i.insert if inserting else None, i.flush if flushing else None)
         return outputs
 
     def _pending(self, request: int) -> list[_Entry]:
@@ -206,41 +205,49 @@ class SharedPool:
         self.seen = (sum(1 << e.index for e in entries), len(entries), len(entries) - len(pending),
                      entries[0].index if entries else None, pending[0].token.token if pending else None)
 
-    def _change(self, request: int, urgent: int = 0) -> None:
-        """The request's key is that of its first pending token from now on."""
+    def _change(self, request: int, urgent: int = 0, after: int = 0) -> None:
+        """The request's key is that of its first pending token, ``after`` cycles from now on."""
         pending = self._pending(request)
         self.keys[request] = (urgent, pending[0].token.h) if pending else None
-        self.unsettled = self.p.request_width
+        self.unsettled = self.p.request_width + after
 
-    def _insert(self, token: Token) -> None:
-        first = not self._pending(token.request)
-        self.lists[token.request].append(_Entry(self.free.take(), token))
-        if first:
-            self.ages[token.request] = 0
-            self._change(token.request)
+    def _take(self, token: Token | None, flushed: int | None) -> None:
+        """An insertion or a flush: the lists change at once, all else when it is done in the next cycle."""
+        self.busy = token is not None or flushed is not None
+        self.leaving = self.unlocking = 0
+        if flushed is not None:
+            self.leaving = len(self.lists[flushed])
+            self.unlocking = sum(e.locked for e in self.lists[flushed])
+            self._drop(flushed, after=1)
+        elif token is not None:
+            first = not self._pending(token.request)
+            self.lists[token.request].append(_Entry(self.free.take(), token))
+            if first:
+                self.ages[token.request] = 0
+                self._change(token.request, after=1)
 
-    def _drop(self, request: int) -> None:
+    def _drop(self, request: int, after: int = 0) -> None:
         self.free.give(self.lists[request])
         self.lists[request] = []
-        self._change(request)
+        self._change(request, after=after)
 
     def _verdict_ends(self, i: Inputs) -> bool:
         assert i.verdict is not None
         request, accepted, bonus = i.verdict
-        if self.walking or self._rest_stays(request, accepted, bonus):
-            return not self.lists[request][0].locked
-        return True
+        return not (self.lists[request][0].locked if self.walking else self._rest_stays(request, accepted, bonus))
 
     def _rest_stays(self, request: int, accepted: int, bonus: bool) -> bool:
         pending = self._pending(request)
         return bonus and bool(pending) and accepted == len(self.lists[request]) - len(pending)
 
     def _judge(self, i: Inputs) -> None:
-        """A step of a verdict; a rest that stays costs one for each token that leaves."""
+        """A step of a verdict; a rest that stays costs one, and one for each token that leaves."""
         assert i.verdict is not None
         request, accepted, bonus = i.verdict
-        if not (self.walking or self._rest_stays(request, accepted, bonus)):
-            self._drop(request)
+        if not self.walking:
+            self.walking = self._rest_stays(request, accepted, bonus)
+            if not self.walking:
+                self._drop(request)
             return
         gone = self.lists[request].pop(0)
         self.free.give([gone])
