@@ -79,7 +79,10 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
           "SADDLE IV-A"),
     Block("manager", "manager", "who drafts, where tokens go, what is verified; counts every kind of waiting",
           "SADDLE IV"),
+    Block("saddle_manager", "manager", "the Manager whole: logits in, texts out, registers and interrupt", "SADDLE IV"),
     Block("manager_registers", "manager", "the Manager's switches and counters on AXI4-Lite", "SADDLE IV"),
+    Block("dram_bank", "pim", "a bank for simulation: rows, words, and a checker of DRAM timing", "SADDLE III"),
     Block("bank_pe", "pim", "exact dot products of FP16 or int8 words beside a bank", "SADDLE IV-C"),
     Block("sum_rounder", "pim", "an exact sum rounded once, to float32, FP16 or int32", "SADDLE IV-C"),
+    Block("buffer_die_sfu", "pim", "softmax, norms, activations and sums of rows of float32 numbers", "SADDLE III"),
 )}

@@ -144,7 +144,8 @@ class MacSequencer(Unit):
         m.d.sync += [
             self.column.op.eq(Mux(self.write, DramColumnOp.WRITE, Mux(self.read, DramColumnOp.READ,
                                                                       DramColumnOp.NONE))),
-            self.column.row.eq(row), self.column.column.eq(column), self.to_group.eq(job.group), self.to_bank.eq(job.bank),
+            self.column.row.eq(row), self.column.column.eq(column),
+            self.to_group.eq(job.group), self.to_bank.eq(job.bank),
             self.step.valid.eq(self.read), self.step.first.eq(job.clear & (word == 0)),
             self.step.index.eq(job.first + output), self.step.int8.eq(job.int8), self.step.spread.eq(job.spread),
             self.step.address.eq(place),

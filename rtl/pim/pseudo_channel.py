@@ -117,8 +117,8 @@ class PseudoChannel(Unit):
             m.submodules[f"group_{g}"] = group = BankGroup(p.group)
             m.d.comb += [
                 group.row.eq(rows.row), group.column.eq(sequencer.column), group.write_data.eq(write_data),
-                group.write_banks.eq(Mux(sequencer.to_group == g, 1 << sequencer.to_bank, 0)), group.step.eq(buffer.o_step),
-                group.read_en.eq(reader.read_en), group.read_index.eq(reader.read_index),
+                group.write_banks.eq(Mux(sequencer.to_group == g, 1 << sequencer.to_bank, 0)),
+                group.step.eq(buffer.o_step), group.read_en.eq(reader.read_en), group.read_index.eq(reader.read_index),
                 group.which.eq(reader.which), reader.sums[g].eq(group.sum),
                 errors[g].eq(group.error != DramError.NONE),
             ]
