@@ -8,7 +8,7 @@ from sim_models.params.dram import DramBankParams
 from sim_models.params.sfu import BufferDieSfuParams
 
 __all__ = ["BankGroupParams", "BankPEParams", "BufferDieSfuParams", "DramBankParams", "ExactSumParams",
-           "PELaneParams", "PimStackParams", "PseudoChannelParams", "SumRounderParams"]
+           "PELaneParams", "PETreeParams", "PimStackParams", "PseudoChannelParams", "SumRounderParams"]
 
 
 def _format() -> Any:
@@ -94,14 +94,9 @@ class BankPEParams(ExactSumParams):
         return self.accumulators.bit_length() - 1
 
     @property
-    def tree_levels(self) -> int:
-        """Levels of the adder tree over the lanes."""
-        return self.lanes.bit_length() - 1
-
-    @property
     def latency(self) -> int:
         """Cycles from a step to when a read may begin that is to find it in its accumulator."""
-        return self.lane.latency + (self.tree_levels + 1) // 2 + 1
+        return self.lane.latency + self.tree.latency + 1
 
     @property
     def read_latency(self) -> int:
@@ -112,6 +107,11 @@ class BankPEParams(ExactSumParams):
     def lane(self) -> "PELaneParams":
         """Parameters of the lanes."""
         return PELaneParams(format=self.format)
+
+    @property
+    def tree(self) -> "PETreeParams":
+        """Parameters of the adder tree over the lanes."""
+        return PETreeParams(format=self.format, lanes=self.lanes)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,6 +124,34 @@ class PELaneParams(Params):
     def latency(self) -> int:
         """Cycles from operands to term."""
         return 2 if self.format == "int8" else 4
+
+    @property
+    def term_width(self) -> int:
+        """Signed bits of a term."""
+        return 17 if self.format == "int8" else 81
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PETreeParams(Params):
+    """Parameters of the adder tree of the processing element."""
+
+    format: str = _format()
+    lanes: int = param(16, "terms to add, a power of two", low=1, high=64, tag="n")
+
+    @property
+    def levels(self) -> int:
+        """Levels of adders."""
+        return self.lanes.bit_length() - 1
+
+    @property
+    def latency(self) -> int:
+        """Cycles from terms to total."""
+        return (self.levels + 1) // 2
+
+    @property
+    def lane(self) -> PELaneParams:
+        """Parameters of the lanes."""
+        return PELaneParams(format=self.format)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
