@@ -102,21 +102,21 @@ class SfuLane(Unit):
         gated, scaled = when(SfuPass.SILU, SfuPass.GELU), when(SfuPass.SCALE, SfuPass.GELU)
         plain, power = when(SfuPass.COPY, SfuPass.RELU), when(SfuPass.EXP, SfuPass.SILU, SfuPass.GELU)
 
-        m.submodules.scale = scale = FloatMultiplier(p.multiplier)
+        m.submodules.by_factor = scale = FloatMultiplier(p.multiplier)
         m.d.comb += [scale.a.eq(x), scale.b.eq(Mux(gelu, x, self.factor))]
 
-        m.submodules.shift = shift = FloatAdder(p.adder)
+        m.submodules.plus_addend = shift = FloatAdder(p.adder)
         m.d.comb += [shift.a.eq(Mux(scaled, scale.result, x)), shift.b.eq(self.addend)]
 
         # the weight meets the scaled number, or x the sum that was made of its square
-        m.submodules.weigh = weigh = FloatMultiplier(p.multiplier)
+        m.submodules.by_weight = weigh = FloatMultiplier(p.multiplier)
         weight = delay(m, self.enable, Mux(gelu, x, self.weight), p.multiplier.stages, "weight")
         cubed = delay(m, self.enable, weight, p.adder.stages, "cubed")
         m.d.comb += [weigh.a.eq(Mux(finish, scale.result, shift.result)),
                      weigh.b.eq(Mux(finish, weight, Mux(gelu, cubed, shift.result)))]
 
-        m.submodules.exponent = exponent = FloatMultiplier(p.multiplier)
-        m.submodules.power = exp2 = Exp2(p.exp2)
+        m.submodules.by_constant = exponent = FloatMultiplier(p.multiplier)
+        m.submodules.exp2 = exp2 = Exp2(p.exp2)
         m.d.comb += [exponent.a.eq(Mux(gelu, weigh.result, Mux(silu, x, shift.result))),
                      exponent.b.eq(Mux(gelu, GELU_CUBIC, Mux(silu, LOG2_E | _SIGN, LOG2_E))),
                      exp2.x.eq(exponent.result)]
@@ -126,7 +126,7 @@ class SfuLane(Unit):
                      self.other.eq(Mux(gated, ONE, bias))]
 
         m.submodules.reciprocal = reciprocal = Reciprocal(p.reciprocal)
-        m.submodules.gate = gate = FloatMultiplier(p.multiplier)
+        m.submodules.by_row = gate = FloatMultiplier(p.multiplier)
         m.d.comb += [reciprocal.x.eq(self.sum), gate.b.eq(self.row),
                      gate.a.eq(delay(m, self.enable, reciprocal.result, 1, "sigmoid"))]
 

@@ -193,7 +193,7 @@ def rows(p: BufferDieSfuParams, op: SfuOp, codes: Any, *, scalar: int = 0, weigh
             y, zero = _norm(p, op, x, from_bits(scalar), w, b)
         results = bits(y)
     return SfuResults(fp16_bits(float32_to_fp16(y)).astype(np.uint32) if fp16 else results,
-                      zero | (op in _STORED and length == 0), np.isnan(y).any(axis=1))
+                      zero | (op in _STORED and length == 0), np.asarray(np.isnan(y).any(axis=1)))
 
 
 def _finish(x: np.ndarray, factor: Any, weight: Any, bias: Any) -> np.ndarray:
