@@ -80,6 +80,7 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("manager", "manager", "who drafts, where tokens go, what is verified; counts every kind of waiting",
           "SADDLE IV"),
     Block("saddle_manager", "manager", "the Manager whole: logits in, texts out, registers and interrupt", "SADDLE IV"),
+    Block("axi_lite", "bus", "an AXI4-Lite slave as a plain port of words", "AMBA AXI4, part B"),
     Block("manager_registers", "manager", "the Manager's switches and counters on AXI4-Lite", "SADDLE IV"),
     Block("dram_bank", "pim", "a bank for simulation: rows, words, and a checker of DRAM timing", "SADDLE III"),
     Block("bank_pe", "pim", "exact dot products of FP16 or int8 words beside a bank", "SADDLE IV-C"),
