@@ -9,14 +9,16 @@ from sim_models.params.manager import (
     DraftControllerParams,
     ManagerParams,
     PoolParams,
+    SaddleManagerParams,
     SharedPoolParams,
     SoftmaxUnitParams,
 )
 
 __all__ = ["DraftPolicy", "EagerAction", "Place", "VerifyKind", "draft_beat", "draft_decision",
            "draft_token", "draft_update", "drafted", "eager_command", "emitted", "logits_beat", "manager_counters",
-           "manager_settings", "new_request", "pool_entry", "request_verdict", "selected_beat", "softmax_events",
-           "softmax_result", "softmax_step", "softmax_sums", "softmax_vector", "verdict", "verify_beat"]
+           "manager_settings", "new_request", "pool_entry", "request_logits", "request_verdict", "selected_beat",
+           "softmax_events", "softmax_result", "softmax_step", "softmax_sums", "softmax_vector", "verdict",
+           "verify_beat"]
 
 
 class Place(enum.Enum, shape=1):
@@ -196,6 +198,11 @@ def logits_beat(p: SoftmaxUnitParams) -> data.StructLayout:
         "given": 1,                 # the probability of `token` is wanted; otherwise that of the largest logit
         "token": p.token_width,     # this and `given` are the same in all beats of a vector
     })
+
+
+def request_logits(p: SaddleManagerParams) -> data.StructLayout:
+    """A beat of the logits from which a request's draft token comes; all of a vector before those of the next."""
+    return data.StructLayout({"request": p.request_width, "beat": logits_beat(p.softmax)})
 
 
 def softmax_result(p: SoftmaxUnitParams) -> data.StructLayout:

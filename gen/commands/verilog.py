@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from gen.products import write_products
     design = emit(config.block.unit(config.params))
     extra = {}
-    if config.block.name == "manager_registers":
+    if config.block.name in ("manager_registers", "saddle_manager"):
         from gen.products.registers import register_files
         from sim_models.params.manager import ManagerParams
         assert isinstance(config.params, ManagerParams)

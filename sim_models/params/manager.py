@@ -12,10 +12,11 @@ from sim_models.params.arith import (
     ReciprocalParams,
 )
 from sim_models.params.base import ParamError, Params, param
+from sim_models.params.memory import FifoParams
 
 __all__ = ["H_WIDTH", "LOG2_E", "SOFTMAX_RISE", "TAU_ENTRIES", "DraftControllerParams", "EagerPoolParams",
            "IntensitySchedulerParams", "ManagerParams", "ManagerRegistersParams", "PoolParams", "RequestCamParams",
-           "SharedPoolParams", "SoftmaxUnitParams", "TokenListsParams", "TournamentParams"]
+           "SaddleManagerParams", "SharedPoolParams", "SoftmaxUnitParams", "TokenListsParams", "TournamentParams"]
 
 #: bits of H, UQ1.15: 0x8000 is 1.0
 H_WIDTH = 16
@@ -327,3 +328,43 @@ class DraftControllerParams(Params):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ManagerRegistersParams(ManagerParams):
     """Parameters of the Manager whose registers they are."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SaddleManagerParams(ManagerParams):
+    """Parameters of the Manager with softmax unit and registers."""
+
+    logit_lanes: int = param(8, "logits a cycle, a power of two", low=1, high=16, tag="n")
+
+    def validate(self) -> None:
+        """Those of the softmax unit too."""
+        super().validate()
+        if not 5 <= self.token_width <= 20:
+            raise ParamError(f"token_width must be from 5 to 20 with a softmax unit, not {self.token_width}",
+                             "token_width")
+        if self.logit_lanes & (self.logit_lanes - 1):
+            raise ParamError(f"logit_lanes must be a power of two, not {self.logit_lanes}", "logit_lanes")
+
+    @property
+    def manager(self) -> ManagerParams:
+        """Parameters of the Manager inside."""
+        return ManagerParams(**self._common)
+
+    @property
+    def registers(self) -> ManagerRegistersParams:
+        """Parameters of the registers."""
+        return ManagerRegistersParams(**self._common)
+
+    @property
+    def softmax(self) -> SoftmaxUnitParams:
+        """Parameters of the softmax unit."""
+        return SoftmaxUnitParams(lanes=self.logit_lanes, token_width=self.token_width)
+
+    @property
+    def tags(self) -> FifoParams:
+        """Parameters of the queue of requests whose logits are complete."""
+        return FifoParams(width=self.request_width, depth=8)
+
+    @property
+    def _common(self) -> dict[str, int]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(ManagerParams)}

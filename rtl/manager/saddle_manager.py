@@ -1,0 +1,138 @@
+"""The SADDLE Manager whole: logits of drafting requests in, decisions out, set and read over AXI4-Lite.
+
+::
+
+    logits ---+--> softmax unit --> token, probability --+
+              |                                          v
+              '--> requests of complete vectors -----> drafted +-----------+--> draft    steps
+                                       requests -------------->|  manager  |--> verify   passes
+                                       verdicts -------------->|           |--> emitted  texts
+                                                               +-----------+
+                                    s_axil --> registers --> settings  |
+                                       irq <------'------ counters <---'
+
+The draft engine sends, for each request of a step, one vector of logits of any length, in any order of requests but
+one vector behind the other. The draft token is that of the largest logit, or one that the engine has sampled and
+gives with the vector; its probability is that in the vector's softmax. Where no logit counts (all masked, -inf or
+NaN) it is token 0, or the given one, with probability 0: lossless, and counted (``count_masked``).
+
+The counter ``softmax`` has the cycles from the one behind a vector's first beat until its result was taken,
+``deciding`` those and the ones in which the Manager is at work: all that deciding can take, also where the engines
+work meanwhile.
+
+Latency: from the last beat to the decision ``SoftmaxUnitParams.latency`` (57 with 8 logits a cycle) and 3 cycles, if
+the Manager waits for it; all else as of ``manager``. Throughput: ``logit_lanes`` logits a cycle. ``irq``: 2 cycles
+after a request's last token was taken; see ``manager_registers``. ``logits.ready`` does not look at ``logits``.
+Reference: SADDLE IV.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from rtl.bus.axi_lite import axi_lite_members
+from rtl.manager.manager import Manager
+from rtl.manager.manager_registers import ManagerRegisters
+from rtl.manager.softmax_unit import SoftmaxUnit
+from rtl.manager_layouts import (
+    Place,
+    draft_beat,
+    emitted,
+    new_request,
+    request_logits,
+    request_verdict,
+    verify_beat,
+)
+from rtl.memory.fifo import Fifo
+from rtl.unit import Unit
+from sim_models.params.bus import AxiLiteParams
+from sim_models.params.manager import SaddleManagerParams
+
+__all__ = ["SaddleManager"]
+
+
+class SaddleManager(Unit):
+    """Softmax unit, Manager and registers.
+
+    Members
+    -------
+    s_axil_*:
+        AXI4-Lite slave, 8 bits of address.
+    irq: Out(1)
+    requests, verdicts, draft, verify, emitted, dlm_fc, tlm_attention:
+        As of :class:`rtl.manager.manager.Manager`.
+    logits: In(stream of request_logits)
+        A vector for each request of a step, after the step's end.
+    busy: Out(1)
+        Something is being decided, or logits are on their way.
+    """
+
+    block = "saddle_manager"
+
+    irq: Signal
+    requests: Any
+    logits: Any
+    verdicts: Any
+    draft: Any
+    verify: Any
+    emitted: Any
+    dlm_fc: Any
+    tlm_attention: Any
+    busy: Signal
+
+    def __init__(self, params: SaddleManagerParams | None = None) -> None:
+        p = params or SaddleManagerParams()
+        self.p = p
+        super().__init__(p, {
+            **axi_lite_members(AxiLiteParams()), "irq": Out(1),
+            "requests": In(stream.Signature(new_request(p))), "logits": In(stream.Signature(request_logits(p))),
+            "verdicts": In(stream.Signature(request_verdict(p))), "draft": Out(stream.Signature(draft_beat(p))),
+            "verify": Out(stream.Signature(verify_beat(p))), "emitted": Out(stream.Signature(emitted(p))),
+            "dlm_fc": Out(Place), "tlm_attention": Out(Place), "busy": Out(1),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        p = self.p
+        m.submodules.softmax = softmax = SoftmaxUnit(p.softmax)
+        m.submodules.tags = tags = Fifo(p.tags)
+        m.submodules.manager = manager = Manager(p.manager)
+        m.submodules.registers = registers = ManagerRegisters(p.registers)
+
+        # A beat goes to the softmax unit; the last of a vector also leaves its request in the queue
+        given = self.logits.payload
+        m.d.comb += [
+            softmax.i.payload.eq(given.beat), softmax.i.valid.eq(self.logits.valid & tags.i.ready),
+            self.logits.ready.eq(softmax.i.ready & tags.i.ready), tags.i.payload.eq(given.request),
+            tags.i.valid.eq(self.logits.valid & given.beat.last & softmax.i.ready),
+        ]
+        began = Signal()
+        with m.If(self.logits.valid & self.logits.ready):
+            m.d.sync += began.eq(~given.beat.last)
+
+        # A result and its request are a draft token
+        result, drafted = softmax.o.payload, manager.drafted.payload
+        m.d.comb += [
+            manager.drafted.valid.eq(softmax.o.valid), drafted.request.eq(tags.o.payload),
+            drafted.token.eq(result.token), drafted.probability.eq(result.p),
+            softmax.o.ready.eq(manager.drafted.ready), tags.o.ready.eq(softmax.o.valid & manager.drafted.ready),
+            manager.softmax.busy.eq(began | tags.o.valid),
+            manager.softmax.masked.eq(softmax.o.valid & manager.drafted.ready & result.masked),
+        ]
+
+        for name in ("requests", "verdicts", "draft", "verify", "emitted"):
+            here, there = getattr(self, name), getattr(manager, name)
+            source, sink = (here, there) if name in ("requests", "verdicts") else (there, here)
+            m.d.comb += [sink.valid.eq(source.valid), sink.payload.eq(source.payload), source.ready.eq(sink.ready)]
+        for name, member in axi_lite_members(AxiLiteParams()).items():
+            here, there = getattr(self, name), getattr(registers, name)
+            m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
+        m.d.comb += [
+            manager.settings.eq(registers.settings), registers.counters.eq(manager.counters),
+            registers.dlm_fc.eq(manager.dlm_fc), registers.tlm_attention.eq(manager.tlm_attention),
+            registers.busy.eq(self.busy), self.busy.eq(manager.busy | manager.softmax.busy),
+            self.dlm_fc.eq(manager.dlm_fc), self.tlm_attention.eq(manager.tlm_attention), self.irq.eq(registers.irq),
+        ]
+        return m

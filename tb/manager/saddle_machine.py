@@ -1,0 +1,128 @@
+"""A Verilated Manager with softmax unit and registers, cycle by cycle, with engines around it."""
+
+from pathlib import Path
+
+import numpy as np
+
+from rtl.manager.registers import registers
+from rtl.manager.saddle_manager import SaddleManager
+from sim_models.golden import saddle_manager as golden
+from sim_models.golden.manager import COUNTERS, Switches
+from sim_models.golden.saddle_manager import Inputs, Outputs
+from sim_models.params.manager import SaddleManagerParams
+from tb.common.native import NativeSim
+from tb.manager.manager_engines import Engines
+from tb.manager.manager_machine import Stuck
+from tb.manager.saddle_play import IN, OUT, Feed, address, payloads, read_outputs, register_words
+
+__all__ = ["SaddleMachine", "play_logits"]
+
+_BUS = ("awaddr", "awprot", "awvalid", "wdata", "wstrb", "wvalid", "bready", "araddr", "arprot", "arvalid", "rready")
+
+
+class SaddleMachine:
+    """The RTL; :meth:`step` is that of the golden model.
+
+    Parameters
+    ----------
+    p:
+        Parameters of the device.
+    switches:
+        Settings, written over AXI4-Lite; what the Manager cannot hold is cut (:meth:`Switches.fitted`).
+    build:
+        Folder of all builds.
+    """
+
+    def __init__(self, p: SaddleManagerParams, switches: Switches, build: Path, *, seed: int = 1) -> None:
+        self.p, self._sim = p, NativeSim(SaddleManager(p), build, seed=seed)
+        self._sizes = {port.name: -(-port.width // 8) for port in self._sim.library.ports}
+        self._outputs = [*(f"{s}__ready" for s in IN), *(f"{s}__{k}" for s in OUT for k in ("valid", "payload")),
+                         "busy", "dlm_fc", "tlm_attention", "irq"]
+        self.restart(switches)
+
+    def restart(self, switches: Switches, cycles: int = 2, *, interrupt: bool = True) -> None:
+        """Reset, and write other settings; afterwards the device is at rest."""
+        for name in (*(f"{s}__valid" for s in IN), *(f"{s}__ready" for s in OUT), *(f"s_axil_{n}" for n in _BUS)):
+            self._sim.set(name, 0)
+        self._sim.set("s_axil_bready", 1)
+        self._sim.set("s_axil_rready", 1)
+        self._sim.reset(cycles)
+        for at, word in register_words(self.p, switches.fitted(self.p), interrupt=interrupt):
+            self.write(at, word)
+        self._sim.step(2 * self.p.requests + 8)
+
+    def write(self, at: int, word: int) -> None:
+        """Write a register."""
+        self._access({"awaddr": at, "awvalid": 1, "wdata": word, "wstrb": 15, "wvalid": 1},
+                     {"awvalid": 0, "wvalid": 0}, "b")
+
+    def read(self, at: int) -> int:
+        """Read a register."""
+        return self._access({"araddr": at, "arvalid": 1}, {"arvalid": 0}, "r")
+
+    def _access(self, begin: dict[str, int], end: dict[str, int], answer: str) -> int:
+        rows = {}
+        for name, value in begin.items():
+            size = self._sizes[f"s_axil_{name}"]
+            rows[f"s_axil_{name}"] = np.array([[*v.to_bytes(size, "little")] for v in (value, end.get(name, value))],
+                                              np.uint8)
+        wanted = [f"s_axil_{answer}{k}" for k in ("valid", "resp", *(["data"] if answer == "r" else []))]
+        got = {name: int.from_bytes(a[-1].tobytes(), "little") for name, a in self._sim.play(rows, wanted).items()}
+        if (got[wanted[0]], got[wanted[1]]) != (1, 0):
+            raise AssertionError(f"register access {begin}: {got}")
+        return got.get("s_axil_rdata", 0)
+
+    def step(self, i: Inputs) -> Outputs:
+        """One cycle."""
+        return self.steps(i, 1)
+
+    def steps(self, i: Inputs, count: int) -> Outputs:
+        """Cycles with the same inputs; what the outputs showed in the last."""
+        rows = {}
+        for name, payload in payloads(self.p, i).items():
+            rows[f"{name}__valid"], rows[f"{name}__payload"] = int(payload is not None), payload or 0
+        for name in OUT:
+            rows[f"{name}__ready"] = int(getattr(i, f"{name}_ready"))
+        arrays = {name: np.tile(np.frombuffer(value.to_bytes(self._sizes[name], "little"), np.uint8), (count, 1))
+                  for name, value in rows.items()}
+        got = self._sim.play(arrays, self._outputs)
+        return read_outputs(self.p, lambda name: int.from_bytes(got[name][-1].tobytes(), "little"))
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The performance counters, read over AXI4-Lite."""
+        at = {r.name: r.address for r in registers(self.p)}
+        return {name: self.read(at[f"count_{name}"]) for name in COUNTERS}
+
+    def acknowledge(self, count: int) -> None:
+        """Tell the device that so many completed requests were seen."""
+        self.write(address(self.p, "acknowledge"), count)
+
+
+def play_logits(machine: SaddleMachine, engines: Engines, feed: Feed, limit: int, *, ready: float = 1.0,
+                model: golden.SaddleManager | None = None, cycles: int | None = None) -> int:
+    """As :func:`tb.manager.manager_machine.play`, with logits."""
+    now, quiet = 0, False
+    while not (engines.done and quiet) and now != cycles:
+        if now >= limit:
+            raise Stuck(f"{len(engines.finished)} of {len(engines.requests)} requests are complete after {limit} "
+                        f"cycles")
+        seen = engines.inputs(now, ready)
+        i = feed.inputs(seen)
+        until = engines.idle_until(now) if quiet and model is None else None
+        if until is not None and until > now + 1:
+            count = min(until, limit, cycles or limit) - now
+            o = machine.steps(i, count)
+            if o.draft or o.verify or o.emitted or o.busy:
+                raise Stuck(f"cycle {now}: something happened by itself")
+            now += count
+            continue
+        o = machine.step(i)
+        if model is not None:
+            want = model.step(i)
+            if o != want:
+                raise AssertionError(f"cycle {now}: got {o}, want {want}, inputs {i}")
+        engines.observe(now, seen, feed.outputs(i, o))
+        quiet = not o.busy
+        now += 1
+    return now
