@@ -171,20 +171,16 @@ def _register(m: Module, value: Any, name: str) -> Signal:
 
 def _place(m: Module, product: Value, upper: Value, coarse: Value, sign: Value, both: bool) -> Value:
     """The product at 16 times ``coarse``, inverted where the sign says so."""
+    # by words, not by bits: a simulator's code for 80 bits put together one by one is a hundred times as long
+    words: list[Value] = [(product[:_PRODUCT] << (16 * c))[_OFFSET:_OFFSET + FIELD] for c in range(4)]
     # what bits above a product are: copies of its sign, which is 1 for an int8 product alone
-    above_low = wire(m, sign ^ product[-1], "above_low") if both else sign
-    above_high = wire(m, sign ^ upper[-1], "above_high") if both else sign
-    bits = []
-    for k in range(FIELD):
-        sources = [product[k + _OFFSET - 16 * c] if 0 <= k + _OFFSET - 16 * c < _PRODUCT else Const(0)
-                   for c in range(4)]
-        fill = sign
-        if both and k >= SPLIT:
-            if k < SPLIT + len(upper):
-                sources[0] = upper[k - SPLIT]
-            else:
-                fill = above_high
-        elif k + _OFFSET >= _PRODUCT:
-            fill = above_low
-        bits.append(pick(sources, coarse) ^ fill)
-    return Cat(*bits, above_high).as_signed()
+    above_low, above_high = sign, sign
+    places, fill = _PRODUCT - _OFFSET, sign.replicate(FIELD)
+    if both:
+        above_low = wire(m, sign ^ product[-1], "above_low")
+        above_high = wire(m, sign ^ upper[-1], "above_high")
+        top = SPLIT + len(upper)
+        words[0] = Cat(product[_OFFSET:_PRODUCT], Const(0, SPLIT - places), upper)
+        fill = Cat(sign.replicate(places), above_low.replicate(SPLIT - places), sign.replicate(len(upper)),
+                   above_high.replicate(FIELD - top))
+    return Cat(pick(words, coarse)[:FIELD] ^ fill, above_high).as_signed()
