@@ -35,8 +35,8 @@ Errors against the exact value (u = 2^-24), measured on random rows of up to 409
   row is within (beats / 4 + levels + 4) u of 1.
 - RMSNORM: 8 ulp; LAYERNORM: (8 + beats / 64) u times the largest result. Both grow with the sum's rounding.
 - SILU: relative 2^-17.9 for results above 2^-24, 2^-17 for smaller ones; GELU: 2^-17.6 and 2^-16. Results below
-  2^-119 may be 0. As FP16 both are within 0.503 ulp for every FP16 number. GELU's tanh form is within 4.8e-4 of x times
-  the normal distribution.
+  2^-119 may be 0. As FP16 both are within 0.503 ulp for every FP16 number. GELU's tanh form is within 4.8e-4 of x
+  times the normal distribution.
 
 A fault is answered by an error, no result is right then, and the row of results ends with an empty beat, early for
 operations of one pass; what belongs to the command is taken up to its ``last`` and the next command is not touched
