@@ -114,10 +114,8 @@ class PEAccumulators(Unit):
             integers = p.integer_width
             total = word[:integers].as_signed() + word[SPLIT:SPLIT + integers].as_signed()
             value = Mux(word[-1], total[:integers].as_signed(), value)
-        arrived = Signal()
-        m.d.sync += arrived.eq(self.read_en)
-        with m.If(arrived):
-            m.d.sync += self.sum.value.eq(value)
-            if p.fp16:
-                for k, name in enumerate(("positive", "negative", "nan")):
-                    m.d.sync += self.sum[name].eq(word[p.acc_width + k])
+        # the memory's word holds until the next read, and so does this
+        m.d.sync += self.sum.value.eq(value)
+        if p.fp16:
+            for k, name in enumerate(("positive", "negative", "nan")):
+                m.d.sync += self.sum[name].eq(word[p.acc_width + k])

@@ -173,10 +173,10 @@ def _place(m: Module, product: Value, upper: Value, coarse: Value, sign: Value, 
     """The product at 16 times ``coarse``, inverted where the sign says so."""
     # by words, not by bits: a simulator's code for 80 bits put together one by one is a hundred times as long
     words: list[Value] = [(product[:_PRODUCT] << (16 * c))[_OFFSET:_OFFSET + FIELD] for c in range(4)]
-    # what bits above a product are: copies of its sign, which is 1 for an int8 product alone
-    above_low, above_high = sign, sign
-    places, fill = _PRODUCT - _OFFSET, sign.replicate(FIELD)
+    above_high, fill = sign, sign.replicate(FIELD)
     if both:
+        # what bits above a product are: copies of its sign, which is 1 for an int8 product alone
+        places = _PRODUCT - _OFFSET
         above_low = wire(m, sign ^ product[-1], "above_low")
         above_high = wire(m, sign ^ upper[-1], "above_high")
         top = SPLIT + len(upper)

@@ -75,12 +75,13 @@ class SumRounder(Unit):
         negative = wire(m, value[-1] & ~integer if p.int8 else value[-1], "is_negative")
         magnitude = wire(m, (value ^ negative.replicate(len(value))).as_unsigned() + negative, "absolute")
         both = self.sum.positive & self.sum.negative
-        s = pipe.cut(magnitude=magnitude[:p.acc_width], integer=integer, half=self.format == ResultFormat.FP16,
+        # no sum is as far below 0 as -2^(acc_width - 1)
+        width = p.acc_width - 1
+        s = pipe.cut(magnitude=magnitude[:width], integer=integer, half=self.format == ResultFormat.FP16,
                      nan=self.sum.nan | both, infinite=self.sum.positive | self.sum.negative,
                      sign=Mux(self.sum.positive | self.sum.negative, self.sum.negative, negative))
 
         # an FP16 number is never shifted further than the lowest normal one
-        width = p.acc_width
         zeros = wire(m, leading_zeros(m, s.magnitude, "zeros"), "zeros_above")
         limit = width - 1 - _HALF_NORMAL
         shift = wire(m, Mux(s.half & (zeros > limit), limit, zeros), "shift")
@@ -88,10 +89,12 @@ class SumRounder(Unit):
                      nan=s.nan, infinite=s.infinite, sign=s.sign)
 
         # the leading one on top
-        number = wire(m, (s.magnitude << s.shift)[:width], "number")
-        top = Cat(number[width - 24 - 1:])
-        s = pipe.cut(top=top, below=number[:width - 24 - 1].any(), integer_part=s.magnitude[:32], shift=s.shift,
-                     zero=s.zero, integer=s.integer, half=s.half, nan=s.nan, infinite=s.infinite, sign=s.sign)
+        number = s.magnitude
+        for k, bit in enumerate(s.shift):
+            number = wire(m, Mux(bit, Cat(Const(0, 1 << k), number)[:width], number), f"number_{k}")
+        s = pipe.cut(top=number[width - 24 - 1:], below=number[:width - 24 - 1].any(), integer_part=s.magnitude[:32],
+                     shift=s.shift, zero=s.zero, integer=s.integer, half=s.half, nan=s.nan, infinite=s.infinite,
+                     sign=s.sign)
 
         code = Mux(s.half, self._half(m, s), self._single(m, s))
         result = Mux(s.integer, s.integer_part, code) if p.int8 else code
@@ -103,15 +106,15 @@ class SumRounder(Unit):
         """Float32 code; no sum leaves its range."""
         kept, up = round_nearest_even(s.top, [s.below])
         # the leading one adds 1 to the exponent
-        exponent = wire(m, (self.p.acc_width - 1 - _ONE + 127 - 1 - s.shift)[:8], "single_exponent")
+        exponent = wire(m, (self.p.acc_width - 2 - _ONE + 127 - 1 - s.shift)[:8], "single_exponent")
         code = wire(m, (Cat(Const(0, 23), exponent) + kept + up)[:31], "single_code")
         body = Mux(s.infinite, 0x7F800000, Mux(s.zero, 0, code))
-        return Mux(s.nan, NAN, Cat(body[:31], s.sign & (s.infinite | ~s.zero)))
+        return Mux(s.nan, NAN, Cat(body[:31], s.sign))
 
     def _half(self, m: Module, s: Any) -> Value:
         """FP16 code."""
         kept, up = round_nearest_even(s.top[13:], [s.below, s.top[:13].any()])
-        exponent = wire(m, (self.p.acc_width - 1 - _HALF_NORMAL - s.shift)[:7], "half_exponent")
+        exponent = wire(m, (self.p.acc_width - 2 - _HALF_NORMAL - s.shift)[:7], "half_exponent")
         code = wire(m, (Cat(Const(0, 10), exponent) + kept + up)[:17], "half_code")
         infinite = s.infinite | (code[10:] >= 31)
-        return Mux(s.nan, 0x7E00, Cat(Mux(infinite, 0x7C00, code)[:15], s.sign & (s.infinite | ~s.zero)))
+        return Mux(s.nan, 0x7E00, Cat(Mux(infinite, 0x7C00, Mux(s.zero, 0, code))[:15], s.sign))

@@ -36,7 +36,10 @@ def _sum(p: ExactSumParams, gen: np.random.Generator, form: int) -> ExactSum:
     drop = max(magnitude.bit_length() - keep, 0)
     if form == FP16 and keep < 200:
         drop = max(drop, 23)
-    magnitude = (magnitude >> drop << drop) + int(gen.choice([0, 0, 1, -1]))
+    magnitude = magnitude >> drop << drop
+    # a single bit anywhere below decides
+    nudge = 1 << int(gen.integers(0, drop)) if drop else 1
+    magnitude += nudge * int(gen.choice([0, 0, 1, -1]))
     if gen.random() < 0.1:
         magnitude |= (1 << size) - 1
     magnitude = min(max(magnitude, 0), (1 << (p.acc_width - 1)) - 1)

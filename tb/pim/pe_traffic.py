@@ -18,7 +18,9 @@ __all__ = ["KINDS", "PATTERNS", "Traffic", "Words", "pack_steps", "pack_sums", "
 #: orders in which accumulators take their turns, see :func:`_indices`
 PATTERNS = ("same", "two", "three", "round", "random", "runs")
 #: kinds of words, see :func:`_fp16_words`
-KINDS = ("anything", "moderate", "tiny", "wide", "cancelling", "largest", "zeros", "special", "dense_special")
+KINDS = ("anything", "moderate", "tiny", "wide", "cancelling", "largest", "zeros", "special", "infinite", "dense_special")
+#: what an infinite number may meet
+_INFINITE = np.array([0x7C00, 0xFC00, 0x0000, 0x8000, 0x0001, 0xBC00], np.uint16)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +120,7 @@ def _fp16_words(p: ExactSumParams, gen: np.random.Generator, count: int,
         "largest": 0x7BFF | (anything & 0x8000) * gen.integers(0, 2, (2, count, 1)).astype(np.uint16),
         "zeros": np.where(gen.random(shape) < 0.5, anything & 0x8000, finite),
         "special": np.where(lonely, gen.choice(HALF_SPECIAL, shape), finite),
+        "infinite": np.where(lonely, gen.choice(_INFINITE, shape), finite),
         "dense_special": gen.choice(HALF_SPECIAL, shape),
     }
     kind = gen.integers(0, len(kinds), count)
