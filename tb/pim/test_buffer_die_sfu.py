@@ -18,7 +18,6 @@ from tb.pim.sfu_traffic import FAULTS, Job, check, job, pack, random_job
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
     "one_lane": {"lanes": 1, "max_length": 16},
-    "two_lanes": {"lanes": 2, "max_length": 32},
     "eight_lanes": {"lanes": 8, "max_length": 64},
 }
 _INF, _NAN = np.inf, np.nan
