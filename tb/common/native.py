@@ -15,7 +15,7 @@ import numpy as np
 
 from rtl.unit import Unit
 from tb.common import Port
-from tb.common.build import keyed_folder, run_logged, toolchain
+from tb.common.build import compiled_once, keyed_folder, run_logged, toolchain
 from tb.common.poison import BUILD_FLAGS
 from tb.common.rules import RuleViolation
 from tb.common.runner import unit_ports
@@ -47,7 +47,8 @@ class NativeLibrary:
         return _streams(self.ports)
 
 
-def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Path) -> NativeLibrary:
+def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Path,
+                   once: Sequence[str] = ()) -> NativeLibrary:
     """Compile Verilog into a library, or reuse an equal earlier build.
 
     Parameters
@@ -58,6 +59,8 @@ def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Pa
         Ports of the top without clock and reset.
     build_root:
         Folder of all builds.
+    once:
+        Modules to be compiled once, however many instances they have: large ones, for a call has its cost.
 
     Raises
     ------
@@ -67,19 +70,21 @@ def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Pa
     tools = toolchain()
     shim = Path(__file__).with_name("native.cpp").read_text()
     header = _header(tuple(ports), _port_names(verilog, top))
+    control = {"once.vlt": compiled_once(once)} if once else {}
 
     def make(folder: Path) -> None:
-        for name, text in (("design.v", verilog), ("shim.cpp", shim), ("ports.h", header)):
+        for name, text in {"design.v": verilog, "shim.cpp": shim, "ports.h": header, **control}.items():
             (folder / name).write_text(text)
         run_logged([[
             tools.verilator, "--cc", "--exe", "--build", "-j", "2", *_FLAGS,
             "-CFLAGS", _CFLAGS, "-CFLAGS", "-I..", "-LDFLAGS", _LDFLAGS,
             "-MAKEFLAGS", "OPT_FAST=-O3", "--prefix", "Vtop", "--top-module", top,
-            "--Mdir", "obj", "-o", "../model.so", "design.v", "shim.cpp",
+            "--Mdir", "obj", "-o", "../model.so", *(["--hierarchical"] if once else []), *control,
+            "design.v", "shim.cpp",
         ]], folder, tools.env, f"module {top}")
 
     folder, reused = keyed_folder(build_root, f"native-{top}", {
-        "verilog": verilog, "top": top, "shim": shim, "header": header,
+        "verilog": verilog, "top": top, "shim": shim, "header": header, **control,
         "flags": [*_FLAGS, _CFLAGS, _LDFLAGS]}, make)
     return NativeLibrary(folder / "model.so", top, tuple(ports), reused)
 
@@ -131,6 +136,8 @@ class NativeSim:
         Folder of all builds; not needed for a compiled library.
     seed:
         Seed of the pauses and of uninitialised state.
+    once:
+        Blocks whose modules are compiled once each, see :func:`compile_native`.
 
     Notes
     -----
@@ -138,7 +145,8 @@ class NativeSim:
     settles, transfers are sampled, and the clock rises; a transfer's stamp is the number of that cycle.
     """
 
-    def __init__(self, unit: Unit | NativeLibrary, build_root: Path | None = None, *, seed: int = 1) -> None:
+    def __init__(self, unit: Unit | NativeLibrary, build_root: Path | None = None, *, seed: int = 1,
+                 once: Sequence[str] = ()) -> None:
         if isinstance(unit, NativeLibrary):
             self.library = unit
         else:
@@ -147,7 +155,8 @@ class NativeSim:
             from gen.emit import emit
 
             design = emit(unit)
-            self.library = compile_native(design.verilog, design.top, unit_ports(unit), build_root)
+            modules = [name for name, block in design.blocks.items() if block in once and name != design.top]
+            self.library = compile_native(design.verilog, design.top, unit_ports(unit), build_root, modules)
         self._lib = _bind(self.library.path)
         self._sim = ctypes.c_void_p(self._lib.sim_new(seed & 0xFFFFFFFF))
         self._number = {p.name: i for i, p in enumerate(self.library.ports)}
