@@ -1,5 +1,6 @@
 """The golden models of the processing element and of rounding, against fractions, float64, numpy and ml_dtypes."""
 
+import contextlib
 from fractions import Fraction
 from typing import Any
 
@@ -7,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from rtl.pim.pe_lane import SPLIT
 from sim_models.golden.bank_pe import BankPE, ExactSum, dot, products, word_sums
 from sim_models.golden.sum_rounder import float32_code, fp16_code, round_sum, rounded_code
 from sim_models.params.base import ParamError
@@ -95,6 +97,19 @@ def test_the_longest_sum_fits() -> None:
         largest = word_sums(p, word, word)[0].value * ((1 << p.terms_width) - 1)
         assert largest < 1 << (p.acc_width - 1)
         assert largest >= 1 << (p.acc_width - 2)
+
+
+def test_upper_integer_sums_are_out_of_reach() -> None:
+    """What the lane relies on: lower products, 35 bits each, cannot carry into the upper ones at bit 51."""
+    for lanes in (1, 2, 4, 8, 16, 32, 64):
+        widths = []
+        for width in range(1, 25):
+            with contextlib.suppress(ParamError):
+                p = BankPEParams(lanes=lanes, terms_width=width)
+                widths.append(width)
+                assert ((1 << width) - 1) * lanes * ((1 << 35) - 1) < 1 << SPLIT
+                assert SPLIT + p.integer_width <= p.acc_width
+        assert widths == list(range(1, 17 - lanes.bit_length() + 1))
 
 
 def test_accumulators_begin_without_a_value() -> None:

@@ -13,8 +13,8 @@ after the sums of all banks were added up. Infinite products and NaNs are counte
 No sum can overflow while at most 2^terms_width - 1 words go into it. All steps of a sum have the same format. An
 accumulator has no value until a step with ``first``, also after a reset, which takes away all steps on their way.
 
-With both formats, products of lower and upper int8 numbers are added apart, in two parts of each adder; the parts
-are added up on reading.
+With both formats, products of lower and upper int8 numbers are added side by side in the low and the high bits of
+the same adders; the two sums are added up on reading.
 
 Latency: `BankPEParams.latency` (8 cycles for 16 FP16 lanes) from a step to a read that finds it, which takes
 `BankPEParams.read_latency` (2) cycles. Throughput: a step and a read a cycle, in any order of accumulators, also the
@@ -104,5 +104,5 @@ class BankPE(Unit):
             m.d.comb += sums.carry.eq(tree.carry)
             m.d.comb += [getattr(sums, name).eq(getattr(tree, f"any_{name}")) for name in _FLAGS]
         if p.both:
-            m.d.comb += [tree.apart.eq(marks[p.lane.latency][-1]), sums.apart.eq(marks[-1][-1])]
+            m.d.comb += sums.int8.eq(marks[-1][-1])
         return m

@@ -44,7 +44,7 @@ class PEAccumulators(Unit):
     total: In(signed)
     carry, positive, negative, nan: In(1)
         To be added to the total, and to be marked in the sum; not with int8 alone.
-    apart: In(1)
+    int8: In(1)
         The total is in two parts; only where the format is chosen at run time.
     read_en: In(1)
     read_index: In(range(accumulators))
@@ -61,7 +61,7 @@ class PEAccumulators(Unit):
     positive: Signal
     negative: Signal
     nan: Signal
-    apart: Signal
+    int8: Signal
     read_en: Signal
     read_index: Signal
     sum: Any
@@ -76,7 +76,7 @@ class PEAccumulators(Unit):
         if p.fp16:
             ports |= dict.fromkeys(("carry", "positive", "negative", "nan"), In(1))
         if p.both:
-            ports["apart"] = In(1)
+            ports["int8"] = In(1)
         super().__init__(p, ports)
 
     def body(self, platform: Any) -> Module:
@@ -92,12 +92,11 @@ class PEAccumulators(Unit):
         m.d.sync += [index.eq(self.next_index), again.eq(self.valid & (index == self.next_index))]
         old = wire(m, Mux(self.first, 0, Mux(again, newest, sums.read_data)), "old")
 
-        new = [add(old[:width].as_signed(), self.total, self.carry if p.fp16 else Const(0), width,
-                   self.apart if p.both else None)]
+        new = [add(old[:width].as_signed(), self.total, self.carry if p.fp16 else Const(0), width)]
         if p.fp16:
             new.append(old[width:width + 3] | Cat(self.positive, self.negative, self.nan))
         if p.both:
-            new.append(self.apart)
+            new.append(self.int8)
         m.d.sync += newest.eq(Cat(*new))
         for ram in (sums, read_sums):
             m.d.comb += [ram.write_en.eq(self.valid), ram.write_addr.eq(index), ram.write_data.eq(Cat(*new))]
@@ -115,7 +114,7 @@ class PEAccumulators(Unit):
             total = word[:integers].as_signed() + word[SPLIT:SPLIT + integers].as_signed()
             value = Mux(word[-1], total[:integers].as_signed(), value)
         # the memory's word holds until the next read, and so does this
-        m.d.sync += self.sum.value.eq(value)
-        if p.fp16:
-            for k, name in enumerate(("positive", "negative", "nan")):
-                m.d.sync += self.sum[name].eq(word[p.acc_width + k])
+        flags = word[p.acc_width:p.acc_width + 3] if p.fp16 else Const(0, 3)
+        arrived = Signal(p.acc_width + 3, reset_less=True)
+        m.d.sync += arrived.eq(Cat(value, flags))
+        m.d.comb += self.sum.as_value().eq(arrived)

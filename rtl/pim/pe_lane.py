@@ -8,8 +8,9 @@ FP16: with both exponents added, the product stands at one of 59 places of an 80
 the place shift one operand before the multiplier, where its wide input has room; what is left are steps of 16
 behind it, in which each bit has at most three sources and takes, with the inversion of negative products, one
 6-input LUT. A negative product leaves as its complement, to which ``carry`` is to be added.
-Int8: the lower pair takes the same way at a fixed place. The product of the upper pair is put into the field at bit
-``SPLIT``; the adders behind keep the two parts apart.
+Int8: the lower pair takes the same way at a fixed place, as a number of 35 bits modulo 2^35. The product of the upper
+pair is put into the field at bit ``SPLIT``: fewer than 2^16 lower products never carry into it, and more than that
+no sum has, for it would not fit 32 bits.
 
 Infinite and NaN products have term 0 and are reported by flags. Latency: 4 cycles, with int8 alone 2.
 Throughput: a pair of words a cycle, always. Registers have no reset: the parent knows when terms count.
@@ -29,7 +30,7 @@ __all__ = ["FIELD", "SPLIT", "PELane"]
 
 #: bits of the place for products
 FIELD = 80
-#: where the upper of two int8 products begins; from here on no bit has more than two sources
+#: where the upper of two int8 products begins; from here on no bit has more than two other sources
 SPLIT = 51
 #: what an exponent sum of the lowest product is, and so how many bits of the product at place 0 are never used
 _OFFSET = 2
@@ -46,8 +47,8 @@ class PELane(Unit):
     int8: In(1)
         The format, where it is chosen at run time.
     term: Out(signed)
-        FP16: the product in units of 2^-48, less ``carry``. Int8 beside FP16: the lower product in bits 0 to 50,
-        the upper one above. Int8 alone: the sum of both.
+        FP16: the product in units of 2^-48, less ``carry``. Int8 beside FP16: the lower product in bits 0 to 34,
+        the upper one from bit 51 on. Int8 alone: the sum of both.
     carry: Out(1)
         To be added to the term; not with int8 alone, nor are the flags.
     positive, negative, nan: Out(1)
@@ -90,7 +91,7 @@ class PELane(Unit):
         """Two products and their sum."""
         low = _register(m, _byte(self.a, 0) * _byte(self.b, 0), "low")
         high = _register(m, _byte(self.a, 1) * _byte(self.b, 1), "high")
-        m.d.sync += self.term.eq(low + high)
+        m.d.comb += self.term.eq(_register(m, low + high, "both"))
 
     def _floats(self, m: Module) -> None:
         both = self.p.format == "both"
@@ -123,10 +124,11 @@ class PELane(Unit):
         flags = _register(m, flags, "flags_2")
 
         # coarse shift and inversion
-        m.d.sync += [
-            self.term.eq(_place(m, product, upper, coarse, sign, both)),
-            self.carry.eq(sign),
-            self.positive.eq(flags[0] & ~sign), self.negative.eq(flags[0] & sign), self.nan.eq(flags[1]),
+        m.d.comb += [
+            self.term.eq(_register(m, _place(m, product, upper, coarse, sign, both), "placed")),
+            self.carry.eq(_register(m, sign, "sign_3")),
+            Cat(self.positive, self.negative, self.nan).eq(
+                _register(m, Cat(flags[0] & ~sign, flags[0] & sign, flags[1]), "flags_3")),
         ]
 
     def _upper(self, m: Module, int8: Value) -> Signal:
@@ -175,12 +177,9 @@ def _place(m: Module, product: Value, upper: Value, coarse: Value, sign: Value, 
     words: list[Value] = [(product[:_PRODUCT] << (16 * c))[_OFFSET:_OFFSET + FIELD] for c in range(4)]
     above_high, fill = sign, sign.replicate(FIELD)
     if both:
-        # what bits above a product are: copies of its sign, which is 1 for an int8 product alone
-        places = _PRODUCT - _OFFSET
-        above_low = wire(m, sign ^ product[-1], "above_low")
+        # above the upper product there are copies of its sign; of the lower one's there are enough in it
         above_high = wire(m, sign ^ upper[-1], "above_high")
         top = SPLIT + len(upper)
-        words[0] = Cat(product[_OFFSET:_PRODUCT], Const(0, SPLIT - places), upper)
-        fill = Cat(sign.replicate(places), above_low.replicate(SPLIT - places), sign.replicate(len(upper)),
-                   above_high.replicate(FIELD - top))
+        words[0] = Cat(product[_OFFSET:_PRODUCT], Const(0, SPLIT - (_PRODUCT - _OFFSET)), upper)
+        fill = Cat(sign.replicate(top), above_high.replicate(FIELD - top))
     return Cat(pick(words, coarse)[:FIELD] ^ fill, above_high).as_signed()

@@ -11,24 +11,18 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from rtl.arith.pipeline import wire
-from rtl.pim.pe_lane import SPLIT
 from rtl.unit import Unit
 from sim_models.params.pim import PETreeParams
 
 __all__ = ["PETree", "add"]
 
 
-def add(a: Value, b: Value, carry: Value, width: int, apart: Value | None) -> Value:
-    """``a + b + carry`` modulo 2^width, all signed; in two parts, without a carry between, where ``apart`` is 1."""
+def add(a: Value, b: Value, carry: Value, width: int) -> Value:
+    """``a + b + carry`` modulo 2^width, all signed."""
     a, b = _extend(a, width), _extend(b, width)
-    # the carry in is that of a bit below; none gets past a bit that is 0 + 0, and any past one that is 1 + 0
-    if apart is not None:
-        a = Cat(1, a[:SPLIT], ~apart, a[SPLIT:])
-        b = Cat(carry, b[:SPLIT], 0, b[SPLIT:])
-        total = (a + b)[:width + 2]
-        return Cat(total[1:SPLIT + 1], total[SPLIT + 2:]).as_signed()
     if isinstance(carry, Const):
         return (a + b)[:width].as_signed()
+    # the carry in is that of a bit below
     return (Cat(1, a) + Cat(carry, b))[1:width + 1].as_signed()
 
 
@@ -44,8 +38,6 @@ class PETree(Unit):
     terms: In(lanes x signed)
         As they come from the lanes.
     total: Out(signed)
-    apart: In(1)
-        The terms are int8 products in two parts; only where the format is chosen at run time.
     carries: In(lanes), carry: Out(1)
         To be added to terms and total; not with int8 alone, nor are the flags.
     positive, negative, nan: In(lanes); any_positive, any_negative, any_nan: Out(1)
@@ -56,7 +48,6 @@ class PETree(Unit):
 
     terms: Any
     total: Signal
-    apart: Signal
     carries: Signal
     carry: Signal
 
@@ -69,21 +60,16 @@ class PETree(Unit):
             ports |= {"carries": In(p.lanes), "carry": Out(1)}
             for name in ("positive", "negative", "nan"):
                 ports |= {name: In(p.lanes), f"any_{name}": Out(1)}
-        if p.format == "both":
-            ports["apart"] = In(1)
         super().__init__(p, ports)
 
     def body(self, platform: Any) -> Module:
         m = Module()
         p = self.p
-        apart = self.apart if p.format == "both" else None
         terms = [_Term(self.terms[k], [self.carries[k]] if p.format != "int8" else []) for k in range(p.lanes)]
         for level in range(p.levels):
-            terms = [_merge(m, *terms[k:k + 2], apart, f"sum_{len(terms) // 2}_{k // 2}")
-                     for k in range(0, len(terms), 2)]
+            terms = [_merge(m, *terms[k:k + 2], f"sum_{len(terms) // 2}_{k // 2}") for k in range(0, len(terms), 2)]
             if level % 2 or level == p.levels - 1:
                 terms = [_registered(m, term, f"held_{len(terms)}_{k}") for k, term in enumerate(terms)]
-                apart = None if apart is None else _held(m, apart, f"apart_{level}")
         root = terms[0]
         m.d.comb += self.total.eq(root.value)
         if p.format != "int8":
@@ -103,10 +89,10 @@ class _Term:
         self.value, self.carries = value, carries
 
 
-def _merge(m: Module, a: _Term, b: _Term, apart: Value | None, name: str) -> _Term:
+def _merge(m: Module, a: _Term, b: _Term, name: str) -> _Term:
     """Sum of two terms and one of their carries."""
     carry, *rest = [*a.carries, *b.carries] or [Const(0)]
-    return _Term(wire(m, add(a.value, b.value, carry, len(a.value) + 1, apart), name), rest)
+    return _Term(wire(m, add(a.value, b.value, carry, len(a.value) + 1), name), rest)
 
 
 def _registered(m: Module, term: _Term, name: str) -> _Term:

@@ -18,9 +18,11 @@ __all__ = ["KINDS", "PATTERNS", "Traffic", "Words", "pack_steps", "pack_sums", "
 #: orders in which accumulators take their turns, see :func:`_indices`
 PATTERNS = ("same", "two", "three", "round", "random", "runs")
 #: kinds of words, see :func:`_fp16_words`
-KINDS = ("anything", "moderate", "tiny", "wide", "cancelling", "largest", "zeros", "special", "infinite", "dense_special")
-#: what an infinite number may meet
-_INFINITE = np.array([0x7C00, 0xFC00, 0x0000, 0x8000, 0x0001, 0xBC00], np.uint16)
+KINDS = ("anything", "moderate", "tiny", "wide", "cancelling", "largest", "zeros", "special", "infinite",
+         "dense_special")
+#: infinities and zeros, as many NaNs and subnormals with one bit, of both signs
+_INFINITE = np.array([sign << 15 | exponent << 10 | fraction for sign in range(2) for exponent in (0, 31)
+                      for fraction in (*[0] * 10, *(1 << k for k in range(10)))], np.uint16)
 
 
 @dataclasses.dataclass(frozen=True)
