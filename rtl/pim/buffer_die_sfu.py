@@ -47,7 +47,7 @@ passes lie up to 50 cycles. With 4 lanes and 1024 numbers SOFTMAX takes 831 cycl
 GELU 291, ADD 269. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from registers, and
 with ADD from the other's ``valid``; ``valid`` and payload of the outputs from registers.
 Cost with 4 lanes and 2048 numbers (Yosys, xcup): 11,200 LUT, 550 shift registers, 7,400 flip-flops, 57 DSP, 4 block
-RAM; a lane more is about 2,100 LUT and 12 DSP. Four lanes take what a pseudo-channel sends, four sums a beat.
+RAM; a lane more is about 2,400 LUT and 12 DSP. Four lanes take what a pseudo-channel sends, four sums a beat.
 No operation takes a row that is longer than ``max_length``, not even those of one pass.
 Reference: SADDLE III and IV-C (SFU: maximum, exponentials, adder tree, divider; norms, residuals, activations).
 """
