@@ -82,9 +82,10 @@ class PEAccumulators(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         p, width = self.p, self.p.acc_width
-        word = RamParams(width=width + (3 if p.fp16 else 0) + (1 if p.both else 0), depth=p.accumulators)
+        word = RamParams(width=width + (3 if p.fp16 else 0), depth=p.accumulators)
         m.submodules.sums = sums = Ram(word)
-        m.submodules.read_sums = read_sums = Ram(word)
+        # only the reader asks for the format
+        m.submodules.read_sums = read_sums = Ram(word.replace(width=word.width + 1) if p.both else word)
 
         # the sum of the step just before is not in the memory yet
         index, again = Signal(p.index_width, reset_less=True), Signal(reset_less=True)
@@ -95,11 +96,9 @@ class PEAccumulators(Unit):
         new = [add(old[:width].as_signed(), self.total, self.carry if p.fp16 else Const(0), width)]
         if p.fp16:
             new.append(old[width:width + 3] | Cat(self.positive, self.negative, self.nan))
-        if p.both:
-            new.append(self.int8)
         m.d.sync += newest.eq(Cat(*new))
-        for ram in (sums, read_sums):
-            m.d.comb += [ram.write_en.eq(self.valid), ram.write_addr.eq(index), ram.write_data.eq(Cat(*new))]
+        for ram, data in ((sums, Cat(*new)), (read_sums, Cat(*new, *([self.int8] if p.both else [])))):
+            m.d.comb += [ram.write_en.eq(self.valid), ram.write_addr.eq(index), ram.write_data.eq(data)]
         m.d.comb += [sums.read_en.eq(1), sums.read_addr.eq(self.next_index),
                      read_sums.read_en.eq(self.read_en), read_sums.read_addr.eq(self.read_index)]
         self._fold(m, read_sums.read_data)

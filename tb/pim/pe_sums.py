@@ -31,8 +31,8 @@ def _sum(p: ExactSumParams, gen: np.random.Generator, form: int) -> ExactSum:
     """A sum of FP16 products; one in ten has flags."""
     size = int(gen.integers(0, p.acc_width))
     magnitude = int.from_bytes(gen.bytes(24), "little") % (1 << size)
-    # cut to the precision of the format and a bit, or to where FP16's subnormals have their last bit
-    keep = int(gen.choice([_PRECISION[form] + 1, _PRECISION[form] + 2, 200]))
+    # cut to a single bit, to the precision of the format and a bit, or to where FP16's subnormals have their last one
+    keep = int(gen.choice([1, _PRECISION[form] + 1, _PRECISION[form] + 2, 200]))
     drop = max(magnitude.bit_length() - keep, 0)
     if form == FP16 and keep < 200:
         drop = max(drop, 23)

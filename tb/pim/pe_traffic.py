@@ -20,8 +20,8 @@ PATTERNS = ("same", "two", "three", "round", "random", "runs")
 #: kinds of words, see :func:`_fp16_words`
 KINDS = ("anything", "moderate", "tiny", "wide", "cancelling", "largest", "zeros", "special", "infinite",
          "dense_special")
-#: infinities and zeros, as many NaNs and subnormals with one bit, of both signs
-_INFINITE = np.array([sign << 15 | exponent << 10 | fraction for sign in range(2) for exponent in (0, 31)
+#: infinities, zeros and ones, as many numbers beside them with one bit in the fraction, of both signs
+_INFINITE = np.array([sign << 15 | exponent << 10 | fraction for sign in range(2) for exponent in (0, 15, 31)
                       for fraction in (*[0] * 10, *(1 << k for k in range(10)))], np.uint16)
 
 
