@@ -158,7 +158,7 @@ class DramBank(Unit):
             valid, word = next_valid, next_word
         m.d.comb += [self.read_valid.eq(valid), self.read_data.eq(word)]
 
-    def _report(self, m: Module, refresh: Signal, row_error: Signal, column_error: Signal) -> None:
+    def _report(self, m: Module, refresh: Signal, row_error: Any, column_error: Any) -> None:
         """Errors of this cycle; the rows lose their charge when no refresh comes for two intervals."""
         p = self.p
         unrefreshed = Signal(range(2 * p.refi + 1))
@@ -189,7 +189,7 @@ def _waited(m: Module, event: Any, cycles: int, name: str) -> Signal:
     return waited
 
 
-def _first(m: Module, error: Signal, rules: Any) -> None:
+def _first(m: Module, error: Any, rules: Any) -> None:
     """The first rule of those that are broken."""
     for broken, rule in reversed(rules):
         with m.If(broken):

@@ -79,8 +79,8 @@ class DramRows(Unit):
         used = Array(Signal(name=f"used_{s}") for s in slots)
         activate = Array(Signal(name=f"activate_{s}") for s in slots)
         precharge = Array(Signal(name=f"precharge_{s}") for s in slots)
-        may_use, may_close, may_open = Array(), Array(), Array()
         wanted_rows = [Mux(self.current_valid & (current_slot == s), self.current, self.ahead) for s in slots]
+        may_use, may_close, may_open = ([] for _ in range(3))
         for s in slots:
             read, write = (event & (current_slot == s) for event in (self.read, self.write))
             may_use.append(countdown(m, f"use_{s}", (activate[s], p.rcd)))
@@ -92,6 +92,7 @@ class DramRows(Unit):
                 m.d.sync += [opened[s].eq(1), used[s].eq(0), rows[s].eq(wanted_rows[s])]
             with m.If(read | write):
                 m.d.sync += used[s].eq(1)
+        may_use, may_close, may_open = (Array(may) for may in (may_use, may_close, may_open))
         there = opened[current_slot] & (rows[current_slot] == self.current)
         m.d.comb += [self.is_open.eq(there & may_use[current_slot] & ~due), self.fresh.eq(~used[current_slot])]
 

@@ -26,7 +26,15 @@ from rtl.registry import BLOCKS
 from rtl.unit import Unit
 from sim_models.params.base import Params
 from tb.common import BENCH_VARIABLE, BenchInfo, Port
-from tb.common.build import BuildError, keyed_folder, run_child, run_logged, stop_children, toolchain
+from tb.common.build import (
+    BuildError,
+    compiled_once,
+    keyed_folder,
+    run_child,
+    run_logged,
+    stop_children,
+    toolchain,
+)
 from tb.common.poison import BUILD_FLAGS, run_flags
 
 __all__ = ["BenchResult", "Build", "Failure", "build", "default_out", "regress", "run_bench", "run_unit",
@@ -115,7 +123,8 @@ def unit_ports(unit: Unit) -> tuple[Port, ...]:
                  for name, member, value in flat if not isinstance(value, Const) and len(value))
 
 
-def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "") -> Build:
+def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "",
+          once: Sequence[str] = ()) -> Build:
     """Compile a unit for cocotb, or reuse an equal earlier build.
 
     Parameters
@@ -128,6 +137,9 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
         Folder of all builds.
     control:
         Text of a Verilator control file (waivers, signals to make visible).
+    once:
+        Blocks below the top that are compiled once each, see :func:`tb.common.native.compile_native`; a waveform
+        does not show what is in them.
 
     Raises
     ------
@@ -145,7 +157,9 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
         design = emit(unit)
     kind = _wave_format(tools.env) if waves else ""
     trace = {"": [], "vcd": ["--trace"], "fst": ["--trace-fst"]}[kind]
-    flags = [*_FLAGS, *trace]
+    modules = [name for name, block in design.blocks.items() if block in once and name != design.top]
+    flags = [*_FLAGS, *trace, *(["--hierarchical"] if modules else [])]
+    control += compiled_once(modules) if modules else ""
     libs = config.libs_dir
 
     def make(folder: Path) -> None:
@@ -159,7 +173,7 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
             [tools.verilator, "--cc", "--exe", "--vpi", *flags, "--Mdir", ".", "--prefix", "Vtop",
              "--top-module", design.top, "-o", "simulator",
              "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator", str(main), *sources],
-            ["make", "-j2", "-C", ".", "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"],
+            ["make", "-j2", "-C", ".", "-f", "Vtop_hier.mk" if modules else "Vtop.mk", f"VM_TRACE={int(waves)}"],
         ], folder, tools.env, f"module {design.top}")
 
     folder, reused = keyed_folder(build_root, design.top, {
@@ -219,7 +233,8 @@ def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, wa
     began = time.monotonic()
     if seed is None:
         seed = secrets.randbelow(1 << 31)
-    made = build(unit, waves=waves, build_root=build_root, control=control)
+    once = getattr(importlib.import_module(module), "ONCE", ())
+    made = build(unit, waves=waves, build_root=build_root, control=control, once=once)
     folder = (out or default_out(build_root, block, made.top)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     results, counts, log = folder / "results.xml", folder / "counts.jsonl", folder / "sim.log"

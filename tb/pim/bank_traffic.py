@@ -46,15 +46,16 @@ def expected(model: DramBank, i: BankInputs) -> tuple[int | None, ...]:
     return seen
 
 
-def random_inputs(model: DramBank, gen: np.random.Generator, count: int, honesty: float) -> Iterator[BankInputs]:
-    """Random commands; one that breaks a rule is sent with probability ``1 - honesty``.
+def random_inputs(models: Sequence[DramBank], gen: np.random.Generator, count: int,
+                  honesty: float) -> Iterator[BankInputs]:
+    """Random commands; one that breaks a rule in some bank is sent with probability ``1 - honesty``.
 
-    The caller steps the model with each of them before it asks for the next one.
+    The caller steps the models with each of them before it asks for the next one.
     """
-    p = model.p
-    rows = gen.choice(p.rows, 3)
+    p = models[0].p
+    work, rows = True, gen.choice(p.rows, 3)
     for number in range(count):
-        if number % 40 == 0:
+        if number % 40 == 39:
             # a while of work, or of closing rows and refreshing
             work, rows = gen.random() < 0.8, gen.choice(p.rows, 3)
         i = BankInputs(
@@ -62,9 +63,9 @@ def random_inputs(model: DramBank, gen: np.random.Generator, count: int, honesty
             row=int(gen.choice(rows)), column_op=str(gen.choice(COLUMN_OPS, p=(0.4, 0.3, 0.3))),
             column_row=int(gen.choice(rows)), column=int(gen.integers(p.columns)),
             word=gen.integers(0, 1 << 16, p.lanes).astype(np.uint16))
-        if model.fault(i)[1] != "none" and gen.random() < honesty:
+        if any(model.fault(i)[1] != "none" for model in models) and gen.random() < honesty:
             i = dataclasses.replace(i, column_op="none")
-        if model.fault(i)[0] != "none" and gen.random() < honesty:
+        if any(model.fault(i)[0] != "none" for model in models) and gen.random() < honesty:
             i = dataclasses.replace(i, row_op="none")
         yield i
 

@@ -65,7 +65,7 @@ async def random_commands(dut: Any) -> None:
     await start(dut)
     gen, play = rng(), Play(dut)
     for honesty in (1.0, 0.97, 0.5):
-        for i in random_inputs(play.model, gen, 800, honesty):
+        for i in random_inputs([play.model], gen, 800, honesty):
             await play.cycle(i)
         if honesty == 1.0:
             assert play.model.error in ("none", "refi")
