@@ -161,8 +161,8 @@ class SfuControl(Unit):
         """Where words are in the lanes, by the time since they were issued."""
         p = self.p
         times = pass_times(p)
-        depth = max(t for each in times.values() for t in (each.terms, each.fetch, each.result) if t is not None)
-        depth += p.levels * p.adder.stages
+        levels = p.levels * p.adder.stages
+        depth = max(max(each.result or 0, each.store or 0, (each.terms or 0) + levels) for each in times.values())
         there, lasts = Signal(depth + 1), Signal(depth + 1)
         m.d.comb += [there[0].eq(s.issue), lasts[0].eq(s.issue_last), s.empty.eq(~there[1:].any())]
         with m.If(s.done):
@@ -175,7 +175,6 @@ class SfuControl(Unit):
                      if getattr(each, place) is not None]
             return (Cat(there[t] & (self.kind == kind) for kind, t in found).any(),
                     Cat(lasts[t] & (self.kind == kind) for kind, t in found).any())
-        levels = p.levels * p.adder.stages
         for name, (valid, last) in {"store": at("store"), "terms": at("terms"), "sum": at("terms", levels),
                                     "result": at("result")}.items():
             m.d.comb += [getattr(self, name).eq(valid), getattr(self, f"{name}_last").eq(last)]
