@@ -176,7 +176,7 @@ class Timeline:
             self._accepted = max(self._accepted + 1, offered[number] if offered is not None else 0)
             self._advance(max(self._accepted + DECODE, self._dispatched + 1), data)
             while not self._may_dispatch(c):
-                self._advance(self._now + 1, data)
+                self._advance(self._change(c), data)
             self._dispatched = self._now
             times.append(self._dispatch(c, data, taken))
             taken += words(c)
@@ -209,6 +209,18 @@ class Timeline:
         reading = self._reading is not None or self._read_until >= now
         return not (loader_busy and halves & self._buffer_halves(c)) and not (
             reading and self._read_half == c.first // self.p.half)
+
+    def _change(self, c: Command) -> int:
+        """The first cycle from the next one on in which the command may be dispatched, if it may not now."""
+        after = self._now + 1
+        times: list[float] = [self._loading[0] + 1, self._read_until + 1, *(self._buffer if c.op == "load" else [])]
+        times += [t.response + 1 for t in self._pending if t.response >= 0]
+        if self._work:
+            # at work to the last word, and answered
+            times.append(after + (self._work[0].size - self._work[0].number - 1) * self.p.ccd)
+        if self._reading is not None:
+            times.append(self._read_time() + 1)
+        return int(min(max(t, after) for t in times if t > self._now))
 
     def _dispatch(self, c: Command, data: list[int], taken: int) -> Times:
         """The command goes to its unit in this cycle."""
@@ -248,6 +260,7 @@ class Timeline:
             if self._now < until:
                 self._cycle(self._now, data)
                 self._now += 1
+                self._run_on(until, data)
 
     def _next(self, data: list[int]) -> int:
         """A cycle before which nothing happens."""
@@ -270,6 +283,24 @@ class Timeline:
         banks.move(t, self._wanted(t))
         if issue:
             self._access(t)
+
+    def _run_on(self, until: int, data: list[int]) -> None:
+        """Skip over the reads of a row between which nothing else happens."""
+        p, banks = self.p, self._banks
+        if not self._work or self._work[0].command.op != "mac":
+            return
+        work, first = self._work[0], self._word_time(data)
+        at = work.command.address + work.number
+        # all but the last word of the row, and of the work
+        most = min(p.columns - 1 - at % p.columns, work.size - work.number - 1)
+        end = min(until, banks.next_due, banks.move_time(self._wanted(self._now)), self._read_time())
+        number = math.ceil((min(end, first + most * p.ccd) - first) / p.ccd) if first < end else 0
+        if number > 1:
+            for k in (0, number - 1):
+                self._access(int(first) + k * p.ccd)
+            work.number += number - 2
+            work.times.hits += number - 2
+            self._now = int(first) + (number - 1) * p.ccd + 1
 
     def _wanted(self, t: int) -> list[int]:
         """The row at work in cycle ``t``, and the next one if it has a row buffer of its own."""
