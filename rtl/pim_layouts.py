@@ -329,7 +329,7 @@ def stack_command(p: PimStackParams) -> data.StructLayout:
         "unit": StackUnit,
         "channels": p.pseudo_channels,  # that take part, a bit each
         "pim": pim_command,             # what they do; `count` of a LOAD is the words of each of them
-        "deal": 1,                  # LOAD: words are dealt out, 4 to each pseudo-channel in turn; else all get all
+        "deal": 1,                  # LOAD: words are dealt out, one to each pseudo-channel in turn; else all get all
         "from_sfu": 1,              # LOAD: words come from the SFU and not from the host; zeros follow its last one
         "across": 1,                # READ: sums over the pseudo-channels; else one after the other, for each output
         "values": 16,               # READ: results that count, the others are dropped; a multiple of 4 but at the end

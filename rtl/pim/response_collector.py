@@ -1,11 +1,13 @@
 """Makes one response to each command of a stack out of those of the pseudo-channels that took part.
 
-Latency: a cycle for each pseudo-channel that took part, and 1. Throughput: a response in a cycle more than that.
+All of these are taken in the same cycle, so that the pseudo-channels stay in step, and then added up one by one.
+
+Latency: a cycle for each pseudo-channel that took part, and 2. Throughput: a response in as many cycles.
 """
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -42,19 +44,31 @@ class ResponseCollector(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         p, job, out = self.p, self.i_job.payload, self.o.payload
-        busy, rest, current = Signal(), Signal(p.pseudo_channels), Signal(p.pseudo_channels)
-        response, available = Signal(pim_response), Signal()
-        m.d.comb += [current.eq(rest & -rest), self.o.valid.eq(busy & (rest == 0)),
-                     self.i_job.ready.eq(~busy | (self.o.valid & self.o.ready))]
+        inputs = [getattr(self, f"i_{i}") for i in range(p.pseudo_channels)]
+        busy, taken, take = Signal(), Signal(), Signal()
+        rest, current = Signal(p.pseudo_channels), Signal(p.pseudo_channels)
+        m.d.comb += [
+            take.eq(busy & ~taken & (~job.channels | Cat(source.valid for source in inputs)).all()),
+            current.eq(rest & -rest), self.o.valid.eq(taken & (rest == 0)),
+            self.i_job.ready.eq(self.o.valid & self.o.ready),
+        ]
+        held = [Signal(pim_response, name=f"held_{i}") for i in range(p.pseudo_channels)]
+        for i, source in enumerate(inputs):
+            m.d.comb += source.ready.eq(take & job.channels[i])
+            with m.If(take):
+                m.d.sync += held[i].eq(source.payload)
+        response = Signal(pim_response)
         for i in range(p.pseudo_channels):
-            source = getattr(self, f"i_{i}")
-            m.d.comb += source.ready.eq(busy & current[i])
             with m.If(current[i]):
-                m.d.comb += [response.eq(source.payload), available.eq(busy & source.valid)]
-        with m.If(self.i_job.ready):
-            m.d.sync += [busy.eq(self.i_job.valid), rest.eq(job.channels), out.status.eq(job.status),
-                         out.cycles.eq(0), out.hits.eq(0), out.misses.eq(0)]
-        with m.Elif(available):
+                m.d.comb += response.eq(held[i])
+
+        m.d.sync += busy.eq(self.i_job.valid & ~self.i_job.ready)
+        with m.If(take):
+            m.d.sync += [taken.eq(1), rest.eq(job.channels), out.status.eq(job.status), out.cycles.eq(0),
+                         out.hits.eq(0), out.misses.eq(0)]
+        with m.Elif(self.i_job.ready):
+            m.d.sync += taken.eq(0)
+        with m.Elif(rest != 0):
             m.d.sync += [rest.eq(rest & ~current), out.hits.eq(out.hits + response.hits),
                          out.misses.eq(out.misses + response.misses),
                          out.cycles.eq(Mux(response.cycles > out.cycles, response.cycles, out.cycles))]

@@ -1,16 +1,17 @@
 """Brings the sums of all pseudo-channels into the order of the results, and adds over pseudo-channels.
 
-An output of a READ is a beat of four sums from each pseudo-channel, or four such beats (``NONE``). They come by
-pseudo-channel and then by beat; with ``across``, by beat, and each is the sum over the pseudo-channels, still exact.
-Values beyond those that count are dropped.
+A beat of four sums is taken from all pseudo-channels that take part in the same cycle, so that they stay in step; the
+beats leave by pseudo-channel, or as one that is their sum, still exact (``across``). Values beyond those that count
+are dropped.
 
-Latency: 1 cycle. Throughput: a beat of a pseudo-channel a cycle, and a cycle between READs. Cost: one adder of
-``acc_width`` bits for each of the four sums.
+Latency: 2 cycles, and one more for each pseudo-channel before. Throughput: a beat of a pseudo-channel a cycle, and 2
+cycles between READs. Cost: one adder of ``acc_width`` bits for each of the four sums, and registers for a beat of
+every pseudo-channel.
 """
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -56,31 +57,41 @@ class SumCollector(Unit):
         rest, quarter = Signal(p.pseudo_channels), Signal(2)
         outputs, values = Signal(8), Signal(16)
 
-        # Whose turn it is.
-        current, beat = Signal(p.pseudo_channels), Signal(sums_beat(p))
-        available, moved, emits = Signal(), Signal(), Signal()
-        final_channel, final_quarter, final = Signal(), Signal(), Signal()
+        # Beats are taken together.
+        there, take, last_beat, final_beat = Signal(), Signal(), Signal(), Signal()
+        moved, final_channel = Signal(), Signal()
         m.d.comb += [
-            current.eq(rest & -rest), final_channel.eq((rest & ~current) == 0),
-            final_quarter.eq((job.reduce != PimReduce.NONE) | (quarter == 3)),
-            final.eq(final_channel & final_quarter & (outputs == 1)),
-            emits.eq(~job.across | final_channel), moved.eq(available & (~emits | ~full | self.o.ready)),
+            there.eq((~job.channels | Cat(source.valid for source in inputs)).all()),
+            take.eq(busy & (outputs != 0) & there & ((rest == 0) | (moved & final_channel))),
+            last_beat.eq((outputs == 1) & ((job.reduce != PimReduce.NONE) | (quarter == 3))),
         ]
+        held = [Signal(sums_beat(p), name=f"held_{i}") for i in range(p.pseudo_channels)]
         for i, source in enumerate(inputs):
-            m.d.comb += source.ready.eq(busy & current[i] & (~emits | ~full | self.o.ready))
+            m.d.comb += source.ready.eq(take & job.channels[i])
+            with m.If(take):
+                m.d.sync += held[i].eq(source.payload)
+        with m.If(take):
+            m.d.sync += [final_beat.eq(last_beat), quarter.eq(quarter + (job.reduce == PimReduce.NONE)),
+                         outputs.eq(outputs - ((job.reduce != PimReduce.NONE) | (quarter == 3)))]
+
+        # One after the other they go on.
+        current, beat = Signal(p.pseudo_channels), Signal(sums_beat(p))
+        emits, final = Signal(), Signal()
+        m.d.comb += [
+            current.eq(rest & -rest), final_channel.eq((rest & ~current) == 0), emits.eq(~job.across | final_channel),
+            moved.eq((rest != 0) & (~emits | ~full | self.o.ready)), final.eq(final_channel & final_beat),
+            self.i_job.ready.eq(moved & final),
+        ]
+        for i in range(p.pseudo_channels):
             with m.If(current[i]):
-                m.d.comb += [beat.eq(source.payload), available.eq(busy & source.valid)]
-        with m.If(moved):
-            with m.If(job.across | final_quarter):
-                m.d.sync += rest.eq(Mux(final_channel, job.channels, rest & ~current))
-            with m.If((~job.across | final_channel) & (job.reduce == PimReduce.NONE)):
-                m.d.sync += quarter.eq(quarter + 1)
-            with m.If(final_channel & final_quarter):
-                m.d.sync += outputs.eq(outputs - 1)
-        m.d.comb += self.i_job.ready.eq(moved & final)
+                m.d.comb += beat.eq(held[i])
+        with m.If(take):
+            m.d.sync += rest.eq(job.channels)
+        with m.Elif(moved):
+            m.d.sync += rest.eq(rest & ~current)
         with m.If(~busy):
-            m.d.sync += [busy.eq(self.i_job.valid), rest.eq(job.channels), quarter.eq(0), outputs.eq(job.outputs),
-                         values.eq(job.values), ended.eq(~job.last)]
+            m.d.sync += [busy.eq(self.i_job.valid), quarter.eq(0), outputs.eq(job.outputs), values.eq(job.values),
+                         ended.eq(~job.last)]
         with m.Elif(moved & final):
             m.d.sync += busy.eq(0)
 

@@ -1,9 +1,13 @@
-"""Gives words to pseudo-channels: each word to all of them, or 4 words to each in turn.
+"""Gives words to pseudo-channels: each word to all of them, or one word to each in turn.
+
+Words that are dealt out are put into a register each, and handed over when every pseudo-channel has one: those that
+take part get their words in the same cycle, and so stay in step.
 
 Words of the special function unit end with their row; zeros follow until the job is complete, and what is left of a
 row that is longer than the job goes nowhere.
 
-Latency: none. Throughput: a word a cycle, and a cycle between jobs.
+Latency: 1 cycle from the last word of a turn. Throughput: a word a cycle, and a cycle between jobs. Cost: a word of
+registers for each pseudo-channel.
 """
 
 from typing import Any
@@ -49,49 +53,47 @@ class WordDealer(Unit):
         m = Module()
         p, job = self.p, self.i_job.payload
         busy, draining, ended = Signal(), Signal(), Signal()
-        rest, given = Signal(p.pseudo_channels), Signal(p.pseudo_channels)
-        left, place = Signal(16), Signal(2)
+        rest, left = Signal(p.pseudo_channels), Signal(16)
 
-        # The word that is offered, and to whom.
+        # The word that comes next, and whose it is.
         current, target = Signal(p.pseudo_channels), Signal(p.pseudo_channels)
-        available, moved, row_ends = Signal(), Signal(), Signal()
+        available, moved, room, row_ends = Signal(), Signal(), Signal(), Signal()
         word = Signal(p.word_width)
-        taken = (~target | given | _ready(self, p)).all()
         m.d.comb += [
-            current.eq(rest & -rest), target.eq(Mux(job.drop, 0, Mux(job.deal, current, job.channels))),
+            current.eq(rest & -rest), target.eq(Mux(job.deal, current, job.channels)),
             available.eq(busy & ~draining & Mux(job.from_sfu, ended | self.i_sfu.valid, self.i_host.valid)),
             word.eq(Mux(job.from_sfu, Mux(ended, 0, self.i_sfu.payload.word), self.i_host.payload)),
-            moved.eq(available & taken), row_ends.eq(self.i_sfu.payload.last & ~ended),
-            self.i_host.ready.eq(busy & ~job.from_sfu & taken & ~in_reset()),
-            self.i_sfu.ready.eq(busy & job.from_sfu & ((taken & ~ended) | draining)),
+            moved.eq(available & room), row_ends.eq(self.i_sfu.payload.last & ~ended),
+            self.i_host.ready.eq(busy & ~job.from_sfu & room & ~in_reset()),
+            self.i_sfu.ready.eq(busy & job.from_sfu & ((room & ~ended) | draining)),
         ]
-        for i in range(p.pseudo_channels):
-            out = getattr(self, f"o_{i}")
-            m.d.comb += [out.payload.eq(word), out.valid.eq(available & target[i] & ~given[i])]
+        turn_ends, complete = Signal(), Signal()
+        m.d.comb += [turn_ends.eq(~job.deal | ((rest & ~current) == 0)), complete.eq(turn_ends & (left == 1))]
         with m.If(moved):
-            m.d.sync += given.eq(0)
-        with m.Elif(available):
-            m.d.sync += given.eq(given | (target & _ready(self, p)))
-
-        # What is left.
-        turn_ends, round_ends, complete = Signal(), Signal(), Signal()
-        step = Signal(3)
-        m.d.comb += [
-            turn_ends.eq(~job.deal | (place == 3) | (place + 1 == left)),
-            round_ends.eq(turn_ends & (~job.deal | ((rest & ~current) == 0))),
-            step.eq(Mux(job.deal, 4, 1)), complete.eq(round_ends & (left <= step)),
-        ]
-        with m.If(moved):
-            m.d.sync += [place.eq(Mux(turn_ends, 0, place + 1)), ended.eq(ended | (job.from_sfu & row_ends))]
-            with m.If(turn_ends):
-                m.d.sync += rest.eq(Mux(round_ends, job.channels, rest & ~current))
-            with m.If(round_ends):
-                m.d.sync += left.eq(left - step)
+            m.d.sync += [rest.eq(Mux(turn_ends, job.channels, rest & ~current)), left.eq(left - turn_ends),
+                         ended.eq(ended | (job.from_sfu & row_ends))]
+        self._hand_over(m, room, word, target, comes=moved & ~job.drop, complete=turn_ends)
         self._jobs(m, busy, draining, finished=moved & complete,
                    spent=~job.from_sfu | ended | self.i_sfu.payload.last)
         with m.If(~busy):
-            m.d.sync += [rest.eq(job.channels), left.eq(job.count), place.eq(0), ended.eq(0)]
+            m.d.sync += [rest.eq(job.channels), left.eq(job.count), ended.eq(0)]
         return m
+
+    def _hand_over(self, m: Module, room: Signal, word: Signal, target: Signal, *, comes: Any, complete: Any) -> None:
+        """A register for each pseudo-channel; they are offered together, and the next turn waits for all."""
+        p = self.p
+        outputs = [getattr(self, f"o_{i}") for i in range(p.pseudo_channels)]
+        there, offered = Signal(p.pseudo_channels), Signal()
+        m.d.comb += room.eq(~offered | (~there | Cat(out.ready for out in outputs)).all())
+        with m.If(room):
+            m.d.sync += [offered.eq(comes & complete),
+                         there.eq(Mux(comes, Mux(offered, 0, there) | target, Mux(offered, 0, there)))]
+        with m.Else():
+            m.d.sync += there.eq(there & ~Cat(out.ready for out in outputs))
+        for i, out in enumerate(outputs):
+            m.d.comb += out.valid.eq(offered & there[i])
+            with m.If(comes & room & target[i]):
+                m.d.sync += out.payload.eq(word)
 
     def _jobs(self, m: Module, busy: Signal, draining: Signal, *, finished: Any, spent: Any) -> None:
         """Begin and end; a row of the special function unit is taken to its end."""
@@ -104,8 +106,3 @@ class WordDealer(Unit):
             m.d.sync += [busy.eq(0), draining.eq(0)]
         with m.Elif(finished):
             m.d.sync += draining.eq(1)
-
-
-def _ready(unit: Any, p: PimStackParams) -> Any:
-    """The pseudo-channels that take a word now."""
-    return Cat(getattr(unit, f"o_{i}").ready for i in range(p.pseudo_channels))

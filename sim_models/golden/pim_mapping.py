@@ -7,15 +7,15 @@ many int8. All banks work in lockstep, a word each, on sums r = 0, 1, ... of chu
 of the 4 groups, and that in one pseudo-channel or in all of them (``across``). Words of x by number::
 
     split   word of (i, g, b), chunk c      output of sum r                  across: word, output
-    none    c                               16 (r P + i) + 4 b + g           -
-    bank    4 c + b                          4 (r P + i) + g                 4 (c P + i) + b, 4 r + g
-    group   4 c + g                          4 (r P + i) + b                 4 (c P + i) + g, 4 r + b
+    none    c                               4 ((4 r + b) P + i) + g          -
+    bank    4 c + b                         4 (r P + i) + g                  (4 c + b) P + i, 4 r + g
+    group   4 c + g                         4 (r P + i) + b                  (4 c + g) P + i, 4 r + b
 
 So results come in the order of n, whatever the split. The split that takes the fewest words is chosen.
 
 *Attention*, of one head of d elements over L positions: K^T (d x L) is split by columns over pseudo-channels and
 groups and by rows over the banks of a group, which is the GEMV of q with split ``bank``. The scores go through the
-SFU, whose probabilities are dealt out to the global buffers, 4 words of 16 positions to each pseudo-channel in turn.
+SFU, whose probabilities are dealt out to the global buffers, a word of 16 positions to each pseudo-channel in turn.
 V (L x d) is split the other way round, rows over pseudo-channels and groups and columns over banks: split ``group``,
 ``across``. Sums over all banks and pseudo-channels are exact, so that scores and results are rounded once each.
 A word of V holds one column at 16 positions, and blocks of 64 P positions follow one another, so that a new position
@@ -41,11 +41,21 @@ class PimMappingError(ValueError):
     """Operands or sizes that the stack cannot take."""
 
 
-def _accumulate(p: PimStackParams, rounds: int) -> Iterator[tuple[int, int, int]]:
-    """Cut ``rounds`` sums into blocks for the two halves of the accumulators: (round, sums, first accumulator)."""
-    half = p.half
-    for block, start in enumerate(range(0, rounds, half)):
-        yield start, min(half, rounds - start), block % 2 * half
+#: cycles of a READ beside those of its sums, about
+_OVERHEAD = 24
+
+
+def _accumulate(p: PimStackParams, rounds: int, work: int = 0, beats: int = 4,
+                half: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Cut ``rounds`` sums into blocks for the two halves of the accumulators: (round, sums, first accumulator).
+
+    Blocks are small, since the last one's sums are read when nothing else is left to be done; but not so small that
+    reading (``beats`` cycles a sum) would keep the banks waiting, which work ``work`` cycles on a sum.
+    """
+    size = -(-_OVERHEAD // (work - beats)) if work > beats else p.half
+    size = min(size, p.half)
+    for block, start in enumerate(range(0, rounds, size)):
+        yield start, min(size, rounds - start), (block + half) % 2 * p.half
 
 
 class Gemv:
@@ -114,6 +124,11 @@ class Gemv:
         """Chunks whose words of x fill the global buffers one after the other: (first, number)."""
         return [(c, min(self._part, self.chunks - c)) for c in range(0, self.chunks, self._part)]
 
+    def _blocks(self, turn: int) -> Iterator[tuple[int, int, int]]:
+        """Sums that are computed, and then read, together: their results leave a beat a cycle for the whole stack."""
+        beats = max(4, self.p.pseudo_channels * (4 if self.split == "none" else 1))
+        return _accumulate(self.p, self.rounds, self.chunks * self.p.ccd, beats, turn)
+
     def image(self) -> list[Work]:
         """The commands that write w into the banks."""
         p, channels = self.p, self.p.pseudo_channels
@@ -126,16 +141,21 @@ class Gemv:
         for i in range(channels):
             for g, b in np.ndindex(_GROUPS, _BANKS):
                 own = 0 if self.across else i
-                column = {"none": 16 * own + 4 * b + g, "bank": 4 * own + g, "group": 4 * own + b}[self.split]
-                word = {"none": 0, "bank": b, "group": g}[self.split] + (4 * i if self.across else 0)
+                column = {"none": 4 * (b * channels + i) + g, "bank": 4 * own + g, "group": 4 * own + b}[self.split]
+                way = {"none": 0, "bank": b, "group": g}[self.split]
+                word = way * channels + i if self.across else way
                 mine = words[:, column, :, word]                            # [rounds, chunks, lanes]
                 mine = np.concatenate([mine[:, c:c + n].reshape(-1, p.lanes) for c, n in self.parts])
                 out.append(Work(Command(op="write", mask=1 << i, group=int(g), bank=int(b), address=self.address,
                                         count=self.words), mine))
         return out
 
-    def run(self, x: NDArray[Any], form: str | None = None) -> list[Work]:
-        """The commands that compute with an x of K elements; results are ``form`` (default: float32 or int32)."""
+    def run(self, x: NDArray[Any], form: str | None = None, *, turn: int = 0) -> list[Work]:
+        """The commands that compute with an x of K elements; results are ``form`` (default: float32 or int32).
+
+        Of products in a row every other one has ``turn`` 1: it uses the other halves of buffers and accumulators
+        first, so that x is loaded while the product before it is computed.
+        """
         p, mask, int8 = self.p, (1 << self.p.pseudo_channels) - 1, bool(self.w.dtype == np.int8)
         if x.shape != (self.k,) or x.dtype != self.w.dtype:
             raise PimMappingError(f"{self.w.dtype} numbers of shape {(self.k,)} were wanted, "
@@ -149,15 +169,16 @@ class Gemv:
         words = words_of(padded.reshape(self.chunks, inner, self.lanes))
         out: list[Work] = []
         done, kept = 0, None
-        for start, outputs, first in _accumulate(p, self.rounds):
+        base = p.buffer_words // 2 if turn and self._part * self.ways <= p.buffer_words // 2 else 0
+        for start, outputs, first in self._blocks(turn):
             for c, n in self.parts:
                 if kept != c:
                     kept = c
-                    out.append(Work(Command(op="load", mask=mask, base=0, count=n * self.ways, deal=self.across),
+                    out.append(Work(Command(op="load", mask=mask, base=base, count=n * self.ways, deal=self.across),
                                     words[c:c + n].reshape(-1, p.lanes)))
                 out.append(Work(Command(
-                    op="mac", mask=mask, address=self.address + self.rounds * c + start * n, base=0, outputs=outputs,
-                    count=n, first=first, spread="all" if self.split == "none" else self.split,
+                    op="mac", mask=mask, address=self.address + self.rounds * c + start * n, base=base,
+                    outputs=outputs, count=n, first=first, spread="all" if self.split == "none" else self.split,
                     clear=c == 0, int8=int8)))
             values = min(self.n - done, outputs * 16 // self.ways * (1 if self.across else p.pseudo_channels))
             done += values
@@ -270,12 +291,12 @@ class Attention:
         blocks = -(-length // self.block)
         padded = np.zeros((blocks * self.block, 4 * self.v_rounds), np.float16)
         padded[:length, :self.size] = v
-        # [block, channel, group, lane, round, bank] -> [channel, group, bank, block, round, lane]
-        words = words_of(padded.reshape(blocks, p.pseudo_channels, _GROUPS, p.lanes, self.v_rounds, _BANKS)
-                         .transpose(1, 2, 5, 0, 4, 3))
+        # [block, group, channel, lane, round, bank] -> [channel, group, bank, block, round, lane]
+        words = words_of(padded.reshape(blocks, _GROUPS, p.pseudo_channels, p.lanes, self.v_rounds, _BANKS)
+                         .transpose(2, 1, 5, 0, 4, 3))
         for i, g, b in np.ndindex(p.pseudo_channels, _GROUPS, _BANKS):
             for c in range(start // self.block, blocks):
-                position = c * self.block + (4 * i + g) * p.lanes
+                position = c * self.block + (g * p.pseudo_channels + i) * p.lanes
                 if start <= c * self.block or (start < position + p.lanes and position < length):
                     for r, n, _ in _accumulate(p, self.v_rounds):
                         yield Work(Command(op="write", mask=1 << i, group=int(g), bank=int(b), count=n,

@@ -30,7 +30,7 @@ class Command:
     count: int = 0
     group: int = 0
     bank: int = 0
-    #: load: the words are dealt out, 4 to each pseudo-channel in turn, instead of going to all of them
+    #: load: the words are dealt out, one to each pseudo-channel in turn, instead of going to all of them
     deal: bool = False
     #: load: the words are the SFU's results, and zeros behind them
     from_sfu: bool = False
@@ -154,12 +154,9 @@ class PimStack:
         if c.from_sfu:
             words = self._packed(c.count * (len(channels) if c.deal else 1))
         assert words is not None
-        w = np.arange(c.count)
         for place, i in enumerate(channels):
-            # of each turn's words, those of the channels before are skipped
-            turn = np.minimum(4, c.count - w // 4 * 4)
-            mine = w // 4 * 4 * len(channels) + place * turn + w % 4 if c.deal else w
-            self.buffers[i, c.base:c.base + c.count] = words[mine]
+            mine = words[place::len(channels)] if c.deal else words
+            self.buffers[i, c.base:c.base + c.count] = mine
 
     def _packed(self, count: int) -> NDArray[np.uint16]:
         """A row of FP16 results as words, and zeros behind it."""
@@ -191,15 +188,15 @@ class PimStack:
 
     def _read(self, one: Work, outcome: Outcome) -> None:
         c = one.command
-        # [output, group, bank] of each channel to [output, channel, beat, lane]
+        # [output, group, bank] of each channel to [output, beat, channel, lane]
         found = []
         for i in self._channels(c):
             sums = self.sums[i][:, :, c.first:c.first + c.outputs].transpose(2, 0, 1)
             found.append({"none": sums.transpose(0, 2, 1), "bank": sums.sum(2)[:, None],
                           "group": sums.sum(1)[:, None], "all": sums.sum((1, 2))[:, None, None]}[c.reduce])
-        beats = Sums.stack(found, 1)
+        beats = Sums.stack(found, 2)
         if c.across:
-            beats = beats.sum(1)
+            beats = beats.sum(2)
         self._row = np.append(self._row, rounded(beats, c.form).ravel()[:c.values])
         if c.last:
             row, self._row = self._row, np.zeros(0, np.uint32)
