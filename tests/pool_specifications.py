@@ -99,7 +99,8 @@ class ListsSpecification(Elaboratable):
             m.d.sync += length.eq(0)
         with m.If(awake):
             m.d.comb += [
-                Assert(u.count == length), Assert(u.look_count == lengths[u.look_request]),
+                Assert(u.count == length), Assert(u.some == (length != 0)),
+                Assert(u.look_count == lengths[u.look_request]),
                 Assert(u.used == sum(lengths)), Assert(u.used <= p.entries), Assert(u.full == (u.used == p.entries)),
             ]
 
@@ -203,14 +204,14 @@ class PoolSpecification(Elaboratable):
         with m.If(quiet == limit):
             m.d.comb += [Assert(~u.selecting), Assert(~u.selected.valid), Assert(u.start.ready == (u.locked == 0))]
         # a verdict waits for nothing but insertions and flushes, and takes no longer than there are tokens
-        long, awake = Signal(range(p.entries + 4)), Signal()
+        long, awake = Signal(range(p.entries + 5)), Signal()
         with m.If(u.start.ready | u.selecting):
             m.d.sync += awake.eq(1)
         with m.If(~awake | ~u.verdict.valid | u.verdict.ready | u.insert.valid | u.flush.valid):
             m.d.sync += long.eq(0)
-        with m.Elif(long != p.entries + 3):
+        with m.Elif(long != p.entries + 4):
             m.d.sync += long.eq(long + 1)
-        m.d.comb += Assert(long <= p.entries + 1)
+        m.d.comb += Assert(long <= p.entries + 2)
         self._unlocks(m)
 
     def _unlocks(self, m: Module) -> None:

@@ -69,17 +69,17 @@ def test_pool_keeps_every_token_in_order_and_never_stands_still(entries: int) ->
 
 @pytest.mark.parametrize("change", [
     # a list that was empty hangs its entry behind one of another list
-    ("self.pop | ((self.append | self.drop) & ~empty)", "self.pop | self.append | self.drop"),
+    ("self.pop | ((self.append | self.drop) & self.some)", "self.pop | self.append | self.drop"),
     # the chain of free entries stands still
     ("free.eq(after_free.data)", "free.eq(free)"),
     # a list that was empty keeps its old first entry
-    ("self.pop | (self.append & empty)", "self.pop"),
+    ("self.pop | (self.append & ~self.some)", "self.pop"),
     # a popped entry is not free again
     ("self.used.eq(self.used - 1), free.eq(self.query)", "self.used.eq(self.used - 1)"),
     # a dropped list counts as one entry
     ("self.used - self.count", "self.used - 1"),
     # an entry more than there are
-    ("all_used_once.eq(fresh == p.entries)", "all_used_once.eq(0)"),
+    ("all_used_once.eq(fresh == p.entries - 1)", "all_used_once.eq(0)"),
 ], ids=["hang", "chain", "first", "popped", "dropped", "fresh"])
 def test_broken_lists_are_noticed(change: tuple[str, str]) -> None:
     spec = lists(2, changed(token_lists, "TokenLists", change))
@@ -90,15 +90,16 @@ def test_broken_lists_are_noticed(change: tuple[str, str]) -> None:
     # a token that nobody took yet is overwritten
     ("op.settled & room & ~over", "op.settled & ~over"),
     # the choice stays with the same token
-    ("(op.insert & ~op.pending) | last_pop | op.pick)", "(op.insert & ~op.pending) | last_pop)"),
+    ("| op.last_pop | op.pick)", "| op.last_pop)"),
     # a full pool takes another token
-    ("op.awake & ~self.full & ~flush", "op.awake & ~flush"),
+    ("op.awake & ~self.full & ~(self.flush", "op.awake & ~(self.flush"),
     # the bonus token stays in the pool
-    ("self.verdict.ready.eq(op.locked == 0)", "self.verdict.ready.eq(op.locked <= 1)"),
+    ("self.verdict.ready.eq(op.judge & Mux(op.walking, last, ~stays))",
+     "self.verdict.ready.eq(op.judge & Mux(op.walking, last | (left == 1), ~stays))"),
     # a rest stays although not all were accepted
-    ("told.bonus & (told.accepted == op.locked) & op.pending", "told.bonus & op.pending"),
+    ("told.bonus & (told.accepted == op.ask.data[:-1])", "told.bonus"),
     # a flush in the middle of a verdict
-    ("self.flush.ready.eq(op.awake & ~op.walking)", "self.flush.ready.eq(op.awake)"),
+    ("op.awake & ~op.judge & ~op.walking", "op.awake & ~op.judge"),
     # flushed tokens are found
     ("cam.every.eq(op.initial | op.drop)", "cam.every.eq(op.initial)"),
     # memory is not cleared after reset
@@ -106,17 +107,19 @@ def test_broken_lists_are_noticed(change: tuple[str, str]) -> None:
     # a round does not notice that nothing is left
     ("over.eq((budget == 0) | (op.settled & ~tournament.best_key[-1]))", "over.eq(budget == 0)"),
     # verdicts wait until there is room
-    ("op.judge.eq(op.awake &", "op.judge.eq(op.awake & ~self.full &"),
+    ("op.judge.eq(op.awake & clear", "op.judge.eq(op.awake & ~self.full & clear"),
     # requests grow older for ever, and no round can start
     ("m.d.sync += aging.eq(0)", "m.d.sync += aging.eq(1)"),
     # H does not follow its token
-    ("link.en.eq(op.insert & (lists.count != 0))", "link.en.eq(op.insert & (lists.count > 1))"),
-    # a verdict begins while a flush is taken
-    ("(op.walking | ~self.flush.valid)", "1"),
-    # the entry of the request that was the best before
-    ("coming.addr.eq(tournament.upcoming)", "coming.addr.eq(tournament.best)"),
+    ("link.en.eq(op.insert & lists.some)", "link.en.eq(op.insert & (lists.count > 1))"),
+    # a flush is taken while a verdict begins
+    ("op.awake & ~op.judge & ~op.walking", "op.awake & ~op.walking"),
+    # what a verdict means is found out while its request changes
+    ("(op.request != told.request)", "1"),
+    # the entry of a request that came to the top long ago
+    ("with m.If(half == n)", "with m.If((half == n) & ~entry.any())"),
 ], ids=["overwritten", "choice", "full", "bonus", "rest", "flush", "cam", "clear", "round", "verdict", "aging", "h",
-        "begun", "ahead"])
+        "begun", "changing", "ahead"])
 def test_broken_pools_are_noticed(change: tuple[str, str]) -> None:
     # the smallest pool that shows it: what stands still shows late, and in a pool of one as well
     spec = pool(1 if "aging" in change[0] else 2, changed(shared_pool, "SharedPool", change))

@@ -15,7 +15,7 @@ Latency: an operation is visible in the next cycle. Throughput: one operation an
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -42,9 +42,9 @@ class TokenLists(Unit):
         Whose list it is.
     query: In(index_width)
         An entry.
-    count, first, last: Out
-        Length of the request's list before the operation, its first entry and its last; undefined where there is
-        none.
+    some, count, first, last: Out
+        Whether the request's list has entries before the operation, how many, its first and its last; undefined
+        where there is none.
     next_entry: Out(index_width)
         The entry behind ``query``; undefined for the last of a list.
     entry: Out(index_width)
@@ -65,6 +65,7 @@ class TokenLists(Unit):
     drop: Signal
     request: Signal
     query: Signal
+    some: Signal
     count: Signal
     first: Signal
     last: Signal
@@ -82,7 +83,7 @@ class TokenLists(Unit):
         index, count = p.index_width, p.count_width
         super().__init__(p, {
             "clear": In(1), "append": In(1), "pop": In(1), "drop": In(1), "request": In(p.request_width),
-            "query": In(index), "count": Out(count), "first": Out(index), "last": Out(index),
+            "query": In(index), "some": Out(1), "count": Out(count), "first": Out(index), "last": Out(index),
             "next_entry": Out(index), "entry": Out(index), "used": Out(count), "full": Out(1),
             "look_request": In(p.request_width), "look_count": Out(count), "look_first": Out(index),
         })
@@ -90,13 +91,15 @@ class TokenLists(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         p = self.p
-        m.submodules.counts = counts = table(p.count_width, p.requests)
+        # with a bit that says whether a list has entries, which is wanted sooner than the comparison would tell
+        m.submodules.counts = counts = table(p.count_width + 1, p.requests)
         m.submodules.firsts = firsts = table(p.index_width, p.requests)
         m.submodules.lasts = lasts = table(p.index_width, p.requests)
         m.submodules.successors = successors = table(p.index_width, p.entries)
         count_write, first_write, last_write = counts.write_port(), firsts.write_port(), lasts.write_port()
         at_end = lasts.read_port(domain="comb")
-        for memory, out, look in ((counts, self.count, self.look_count), (firsts, self.first, self.look_first)):
+        for memory, out, look in ((counts, Cat(self.count, self.some), self.look_count),
+                                  (firsts, self.first, self.look_first)):
             here, there = memory.read_port(domain="comb"), memory.read_port(domain="comb")
             m.d.comb += [here.addr.eq(self.request), out.eq(here.data),
                          there.addr.eq(self.look_request), look.eq(there.data)]
@@ -104,15 +107,12 @@ class TokenLists(Unit):
         link = successors.write_port()
 
         # Entries never used yet come first, so that no chain has to be laid after reset.
-        fresh = Signal(p.count_width)
+        fresh = Signal(p.index_width)
         all_used_once = Signal()
         free = Signal(p.index_width)             # first of the chain of free entries
-        empty = Signal()
         m.d.comb += [
-            all_used_once.eq(fresh == p.entries),
             self.entry.eq(Mux(all_used_once, free, fresh)),
             self.full.eq(self.used == p.entries),
-            empty.eq(self.count == 0),
             after.addr.eq(self.query), self.next_entry.eq(after.data), after_free.addr.eq(free),
             at_end.addr.eq(self.request), self.last.eq(at_end.data),
         ]
@@ -120,8 +120,9 @@ class TokenLists(Unit):
         # The request's list
         m.d.comb += [
             count_write.addr.eq(self.request), count_write.en.eq(self.clear | self.append | self.pop | self.drop),
-            count_write.data.eq(Mux(self.clear | self.drop, 0, self.count + Mux(self.pop, -1, 1))),
-            first_write.addr.eq(self.request), first_write.en.eq(self.pop | (self.append & empty)),
+            count_write.data.eq(Mux(self.clear | self.drop, 0, Cat(
+                (self.count + Mux(self.pop, -1, 1))[:p.count_width], self.append | (self.count != 1)))),
+            first_write.addr.eq(self.request), first_write.en.eq(self.pop | (self.append & ~self.some)),
             first_write.data.eq(Mux(self.pop, self.next_entry, self.entry)),
             last_write.addr.eq(self.request), last_write.en.eq(self.append), last_write.data.eq(self.entry),
         ]
@@ -130,16 +131,16 @@ class TokenLists(Unit):
         m.d.comb += [
             link.addr.eq(Mux(self.pop, self.query, self.last)),
             link.data.eq(Mux(self.append, self.entry, free)),
-            link.en.eq(self.pop | ((self.append | self.drop) & ~empty)),
+            link.en.eq(self.pop | ((self.append | self.drop) & self.some)),
         ]
         with m.If(self.append):
             m.d.sync += self.used.eq(self.used + 1)
             with m.If(all_used_once):
                 m.d.sync += free.eq(after_free.data)
             with m.Else():
-                m.d.sync += fresh.eq(fresh + 1)
+                m.d.sync += [fresh.eq(fresh + 1), all_used_once.eq(fresh == p.entries - 1)]
         with m.Elif(self.pop):
             m.d.sync += [self.used.eq(self.used - 1), free.eq(self.query)]
-        with m.Elif(self.drop & ~empty):
+        with m.Elif(self.drop & self.some):
             m.d.sync += [self.used.eq(self.used - self.count), free.eq(self.first)]
         return m

@@ -39,6 +39,9 @@ class Tournament(Unit):
     best_key: Out(key_width)
     upcoming: Out(request_width)
         What ``best`` is in the next cycle.
+    deciding: Out(1), finalist: Out(request_width), beaten: Out(1)
+        The best of one half of the requests changes or may have changed, and meets that of the other half in this
+        cycle; which request it is; and whether it loses.
     """
 
     block = "tournament"
@@ -50,6 +53,9 @@ class Tournament(Unit):
     best: Signal
     best_key: Signal
     upcoming: Signal
+    deciding: Signal
+    finalist: Signal
+    beaten: Signal
 
     def __init__(self, params: TournamentParams | None = None) -> None:
         p = params or TournamentParams()
@@ -57,7 +63,7 @@ class Tournament(Unit):
         super().__init__(p, {
             "change": In(1), "request": In(p.request_width), "key": In(p.key_width), "settled": Out(1),
             "best": Out(p.request_width), "best_key": Out(p.key_width),
-            "upcoming": Out(p.request_width),
+            "upcoming": Out(p.request_width), "deciding": Out(1), "finalist": Out(p.request_width), "beaten": Out(1),
         })
 
     def body(self, platform: Any) -> Module:
@@ -79,7 +85,8 @@ class Tournament(Unit):
             with m.If(change):
                 m.d.sync += [key.eq(better[:p.key_width]), name.eq(winner)]
             if last:
-                m.d.comb += self.upcoming.eq(Mux(change, winner, self.best))
+                m.d.comb += [self.upcoming.eq(Mux(change, winner, self.best)), self.deciding.eq(change),
+                             self.finalist.eq(Cat(node[p.key_width:], odd)), self.beaten.eq(lost)]
             change_next = Signal(name=f"change_{level + 1}")
             m.d.sync += change_next.eq(change)
             if not last:

@@ -122,8 +122,10 @@ class SharedPool:
         #: cycles until the last change of a key has reached the top
         self.unsettled = 0
         self.selecting = self.ending = self.walking = False
-        #: an insertion or a flush was taken in the cycle before and is being done
-        self.busy = False
+        #: what this cycle is for: "taken" (an insertion or flush of the cycle before), "verdict", "turn", "best"
+        self.slot: str | None = None
+        #: whose insertion or flush it is
+        self.doing: int | None = None
         #: tokens, and locked ones, of a flush that is being done
         self.leaving = self.unlocking = 0
         self.budget = 0
@@ -154,17 +156,17 @@ class SharedPool:
         """One cycle: what the outputs show with these inputs; then the edge."""
         awake = not self.waking
         best = self.candidate
-        settled = awake and not self.unsettled and not self.busy
+        settled = awake and not self.unsettled and self.slot != "taken"
         room = self.selected is None or i.selected_ready
         over = self.budget == 0 or (settled and best is None)
-        choosing = self.selecting and settled and room and not over and i.verdict is None
+        choosing = self.selecting and settled and room and not over and self.slot == "best"
         start_ready = (awake and not self.selecting and not self.ending and self.turn is None
                        and not self.locked)
-        flush_ready = awake and not self.walking
+        flush_ready = awake and not self.walking and self.slot != "verdict"
         flushing = flush_ready and i.flush is not None
         insert_ready = awake and self.used < self.p.entries and not flushing
         inserting = insert_ready and i.insert is not None
-        judging = awake and not self.busy and not flushing and i.verdict is not None
+        judging = self.slot == "verdict"
         last = judging and self._verdict_ends(i)
         outputs = Outputs(
             insert_ready, flush_ready, last, start_ready, self.selected, *self.seen, self.used, self.locked,
@@ -172,7 +174,8 @@ class SharedPool:
 
         # The round's state as it was in this cycle decides what follows.
         ends, closes = self.selecting and over, self.ending and room
-        aging = None if self.busy or i.verdict is not None else self.turn
+        aging = self.turn if self.slot == "turn" else None
+        slot = self._next_slot(i, inserting or flushing, awake, last)
         if self.selected is not None and i.selected_ready:
             self.selected = None
         self.unsettled = max(self.unsettled - 1, 0)
@@ -194,8 +197,19 @@ class SharedPool:
         if start_ready and i.start is not None:
             self.selecting, self.budget = True, i.start
         self._look(i.look)
+        self.slot = slot
         self._take(i.insert if inserting else None, i.flush if flushing else None)
         return outputs
+
+    def _next_slot(self, i: Inputs, taken: bool, awake: bool, verdict_ends: bool) -> str | None:
+        """What the next cycle is for."""
+        if taken:
+            return "taken"
+        if awake and i.verdict is not None:
+            # what a verdict means is found out a cycle ahead, and not while its request changes
+            clear = self.walking or self.slot != "taken" or self.doing != i.verdict[0]
+            return "verdict" if clear and not verdict_ends else None
+        return "turn" if not awake or self.ending or self.turn is not None else "best"
 
     def _pending(self, request: int) -> list[_Entry]:
         return [e for e in self.lists[request] if not e.locked]
@@ -213,7 +227,7 @@ class SharedPool:
 
     def _take(self, token: Token | None, flushed: int | None) -> None:
         """An insertion or a flush: the lists change at once, all else when it is done in the next cycle."""
-        self.busy = token is not None or flushed is not None
+        self.doing = flushed if token is None else token.request
         self.leaving = self.unlocking = 0
         if flushed is not None:
             self.leaving = len(self.lists[flushed])

@@ -112,7 +112,7 @@ class SharedPoolParams(PoolParams):
         key = self.tournament.key_width
         tree = sum((key + level) << (self.request_width - level) for level in range(self.request_width))
         entry = self.entry_bits - self.request_width + self.index_width + rows
-        request = 2 * self.count_width + 3 * self.index_width + self.age_width + H_WIDTH
+        request = 2 * (self.count_width + 1) + 3 * self.index_width + self.age_width + H_WIDTH
         return self.entries * entry + self.requests * request + tree
 
     @property
