@@ -31,6 +31,10 @@ NAND2 = 24.0
 #: the period that logic is optimised for, in ns
 _PERIOD = 5
 _FLIP_FLOP = re.compile(r"DFF|LATCH")
+_ADDERS = "-extra-map +/choices/han-carlson.v"
+#: without dc2, which would save area by making the carry trees of adders chains again
+_MAPPING = f"-script +strash;ifraig;scorr;dch,-f;map,-B,-D,{1000 * _PERIOD};topo;" \
+           f"buffer,-c;upsize,-D,{1000 * _PERIOD};dnsize,-D,{1000 * _PERIOD}"
 _CONSTRAINTS = "set_driving_cell INVX2\nset_load 0.02 [all_outputs]\n"
 _TIMING = """\
 read_liberty cells.lib
@@ -124,9 +128,10 @@ def _map(design: Design, folder: pathlib.Path, flatten: str, timeout: float,
     (folder / "abc.constr").write_text(_CONSTRAINTS)
     shutil.copyfile(LIBERTY, folder / "cells.lib")
     run_yosys({design.top: [
-        "read_verilog design.v", f"synth -top {design.top} {flatten}", "dfflibmap -liberty cells.lib",
-        f"abc -liberty cells.lib -D {1000 * _PERIOD} -constr abc.constr", "opt_clean", "setundef -zero",
-        "splitnets -ports", "tee -q -o stat.json stat -liberty cells.lib -json",
+        "read_verilog design.v", f"synth -top {design.top} {flatten} {_ADDERS}", "dfflibmap -liberty cells.lib",
+        f"abc -liberty cells.lib -D {1000 * _PERIOD} -constr abc.constr {_MAPPING}", "setundef -zero",
+        # OpenSTA reads no concatenations: no names for several bits, and none for what has a name already
+        "splitnets -ports", "opt_clean -purge", "tee -q -o stat.json stat -liberty cells.lib -json",
         "write_verilog -noattr -noexpr -nohex -nodec netlist.v",
     ]}, folder, timeout=timeout, progress=progress)
     return json.loads((folder / "stat.json").read_text())["modules"]
@@ -141,8 +146,9 @@ def _time(top: str, folder: pathlib.Path, timeout: float, progress: Progress | N
     code, output = run_process(["sta", "-no_splash", "-exit", "timing.tcl"], tool="OpenSTA", cwd=folder,
                                timeout=timeout, progress=progress)
     slack = re.search(r"(-?\d+\.\d+)\s+slack", output)
-    if code or slack is None:
-        errors = [line for line in output.splitlines() if "Error" in line] or ["it names no slack"]
+    errors = [line for line in output.splitlines() if line.startswith("Error")]
+    if code or errors or slack is None:
+        errors = errors or ["it names no slack"]
         raise ToolError(f"OpenSTA failed: {errors[0]}")
     return round(1000 / (_PERIOD - float(slack[1])), 1)
 

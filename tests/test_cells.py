@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib.wiring import In, Out
 
 from gen import cells, doctor
@@ -64,6 +64,16 @@ def test_modules_apart() -> None:
     assert areas[p.pe.unit_name("pe")].flip_flops == 24 * 96
     total = sum(a.instances * (a.logic + a.flip_flops) for a in areas.values())
     assert total == pytest.approx(synthesize_cells(design)["area_um2"], rel=0.1)
+
+
+def test_nets_with_two_names_are_timed() -> None:
+    """Two registers that always hold the same become one with two names."""
+    def build(unit: Any, m: Module) -> None:
+        twin = Signal.like(unit.y)
+        m.d.sync += [unit.y.eq(unit.a + 1), twin.eq(unit.a + 1), unit.z.eq(unit.y - twin + unit.a)]
+    figures = synthesize(Plain({"a": In(8), "y": Out(8), "z": Out(8)}, build), "osu018")
+    assert figures["ff"] == 16
+    assert figures["fmax_mhz"] > 200
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
