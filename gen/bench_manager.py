@@ -1,53 +1,80 @@
 """``speculoos bench manager``: the RTL Manager on the shipped pair's own tokens and probabilities.
 
-The engines around it are behavioural, with stated costs in cycles. *Bandwidth-bound*: a draft step and a pass take
-the time to read the weights, however many rows. *Compute-bound*: a pass takes a time for each row when that is more.
-Every text is compared with that of the target alone; a difference ends the command with exit code 1.
+The engines around it are behavioural, with stated costs in cycles that depend on where operators run
+(:mod:`sim_models.specdec.costs`). Every text is compared with that of the target alone; a difference ends the command
+with exit code 1.
 """
 
 import argparse
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gen.errors import UserError
+from gen.manager_trace import Intervals, chrome_trace
 from gen.report import Report, write_atomic
 
 if TYPE_CHECKING:
     from sim_models.golden.manager import Switches
     from sim_models.params.manager import ManagerParams
-    from sim_models.specdec.simulation import Roofline
+    from sim_models.specdec.costs import MappedCosts
 
-__all__ = ["Intervals", "Meter", "MeterFactory", "add_arguments", "chrome_trace", "row", "run"]
+__all__ = ["Case", "Meter", "MeterFactory", "add_arguments", "cases", "costs", "row", "run"]
 
-Intervals = list[tuple[str, int, int, int]]
-"""Kind ("draft", "verify"), micro-batch, begin, end."""
-
-#: cycles: (draft at least, draft a request, pass at least, pass a row)
-COSTS = {"bandwidth-bound": (2000, 1, 20_000, 10), "compute-bound": (2000, 50, 20_000, 1000)}
 FIXED = (2, 4, 8)
 WAITING = ("locked", "eager_full", "pool_full", "idle")
-#: the ratio for which the share of deciding has a target: still far shorter than the paper's, whose passes take
-#: milliseconds
-PAPER_LIKE, DECIDING_TARGET = (20_000, 10, 200_000, 100), 0.0083
+#: how many times faster than the paper's the engines of the tables are, and those of the share of deciding
+TABLES, DECIDING = 100, 10
+DECIDING_TARGET = 0.0083
+#: rows of a pass from which the tiles are bound by arithmetic, in the second setting
+FEW_ROWS = 20
+#: OPT's vocabulary
+PAPER_VOCABULARY = 50_272
 
 
 class Meter(Protocol):
     """What runs batches; :mod:`tb.manager.manager_meter` provides it."""
 
     compared: int
+    vocab_size: int
 
-    def run(self, switches: "Switches", batch: int, costs: "Roofline", *, oracle: bool = False
+    def run(self, switches: "Switches", batch: int, costs: "MappedCosts", *, oracle: bool = False
             ) -> tuple[dict[str, int], Intervals]:
         """Counters of the Manager, and when the engines worked."""
+        ...
+
+    def run_with_softmax(self, switches: "Switches", batch: int, costs: "MappedCosts") -> dict[str, int]:
+        """Counters of the Manager with its softmax unit."""
         ...
 
 
 MeterFactory = Callable[["ManagerParams", int, int], Meter]
 """From the Manager, the tokens of a request and the number of different prompts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A variant.
+
+    Members
+    -------
+    switches: tuple of Switches
+        Settings to be tried, of which the best counts: starts of a pass, if there are several.
+    """
+
+    variant: str
+    tau: float | None
+    switches: "tuple[Switches, ...]"
+
+
+def costs() -> "dict[str, MappedCosts]":
+    """The two settings: the paper's machine, whose tiles take many rows in the time of one, and one that does not."""
+    from sim_models.specdec.costs import PAPER
+    paper = PAPER.scaled(TABLES)
+    return {"bandwidth-bound": paper, "compute-bound": dataclasses.replace(paper, row=paper.weights // FEW_ROWS)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,6 +97,7 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "Manage
     UserError
         A batch has more requests than the Manager, or a file cannot be written.
     """
+    from gen.manager_report import print_rows, print_summary
     from gen.plots import check_target
     if max(args.batch) > p.requests:
         raise UserError(f"the Manager has {p.requests} requests, a batch of {max(args.batch)} is too many")
@@ -79,122 +107,124 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "Manage
         raise UserError(f"--timeline {args.timeline}: there is no folder {args.timeline.parent}")
     report.note("building the Manager and recording the pair")
     meter = make(p, args.tokens, min(max(args.batch), 16))
-    rows = _measure(args, report, meter)
-    report.data.update(params=dataclasses.asdict(p), costs=COSTS, tokens=args.tokens, rows=rows)
-    for setting, costs in COSTS.items():
-        report.table(
-            ["batch", "variant", "tau", "tokens/1000", "draft", "accepted", "wasted", *WAITING, "deciding"],
-            [[r["batch"], r["variant"], "" if r["tau"] is None else r["tau"], r["tokens_per_1000"], r["draft_length"],
-              r["acceptance"], r["wasted"], *(r[name] for name in WAITING), r["deciding_share"]]
-             for r in rows if r["costs"] == setting],
-            f"{setting}: draft step max({costs[0]}, {costs[1]} a request) cycles, "
-            f"pass max({costs[2]}, {costs[3]} a row)")
-        report.line()
-    report.line("d = 0 to 8: all requests draft, then all are verified; d = 4 alone, -d: each micro-batch by itself; "
-                "-p: + Shared Pool; -s: + Eager Pool; full: + dynamic mapping (costs do not depend on it)")
-    report.line("draft: tokens of a request in a pass; accepted: share of the draft tokens; wasted: draft tokens; "
-                "locked to idle: cycles; deciding: share of cycles in which the Manager works")
-    _deciding(report, meter, max(args.batch))
+    rows = _measure(args, report, meter, p)
+    report.data.update(params=dataclasses.asdict(p), tokens=args.tokens, rows=rows,
+                       costs={name: dataclasses.asdict(c) for name, c in costs().items()})
+    print_rows(report, rows, costs())
+    report.data["summary"] = print_summary(report, rows)
+    _deciding(report, meter, p, max(args.batch))
     report.line(f"{meter.compared} tokens equal to the target's own")
     report.data["compared"] = meter.compared
     code = 0
     if args.timeline:
-        code = _timeline(args.timeline, report, meter, min(max(args.batch), 8))
+        code = _timeline(args.timeline, report, meter, p, min(max(args.batch), 8))
     if args.plot:
         from gen.manager_plots import manager_plot
         code = manager_plot(rows, args.plot, report) or code
     return code
 
 
-def _deciding(report: Report, meter: Meter, batch: int) -> None:
-    """The share of deciding where engines take long."""
+def _deciding(report: Report, meter: Meter, p: "ManagerParams", batch: int) -> None:
+    """The share of deciding, softmax included, at a ratio of costs near the paper's."""
     from sim_models.golden.manager import Switches
-    from sim_models.specdec.simulation import Roofline
-    counters, _ = meter.run(Switches(start=8), batch, Roofline(*PAPER_LIKE))
-    share = counters["deciding"] / counters["cycles"]
+    from sim_models.params.manager import SoftmaxUnitParams
+    from sim_models.specdec.costs import PAPER
+    from sim_models.specdec.fixed import quantise
+    scaled = PAPER.scaled(DECIDING)
+    switches = Switches(tau=quantise(0.3), max_draft=16, start=p.entries, capacity=p.entries + p.requests)
+    c = meter.run_with_softmax(switches, batch, scaled)
+    share, softmax = c["deciding"] / c["cycles"], c["softmax"] / c["cycles"]
     state = "met" if share < DECIDING_TARGET else "missed"
-    report.line(f"deciding at a step of {PAPER_LIKE[0]} and a pass of {PAPER_LIKE[2]} cycles, full, batch {batch}: "
-                f"{100 * share:.2f}% (target below {100 * DECIDING_TARGET:.2f}%: {state})")
-    report.data["deciding"] = {"costs": PAPER_LIKE, "batch": batch, "share": share, "target": DECIDING_TARGET,
-                               "state": state}
+    report.line(f"deciding (softmax, H, tau, pools) at the paper's costs, {DECIDING} times faster: a step of "
+                f"{scaled.fc} cycles a request near the banks, a pass of {scaled.weights}; full, batch {batch}: "
+                f"{100 * share:.2f}% of all cycles, of which with logits in the softmax unit {100 * softmax:.2f}% "
+                f"(target below {100 * DECIDING_TARGET:.2f}%: {state})")
+    unit = SoftmaxUnitParams()
+    beats = -(-PAPER_VOCABULARY // unit.lanes)
+    large = (c["drafted"] * (beats + unit.latency) + c["deciding"] - c["softmax"]) / (DECIDING * c["cycles"])
+    report.line(f"the shipped pair has {meter.vocab_size} tokens; with OPT's {PAPER_VOCABULARY} a vector takes "
+                f"{beats} cycles at {unit.lanes} logits a cycle, and the share at the paper's own costs would be "
+                f"{100 * large:.2f}% (computed)")
+    report.data["deciding"] = {"costs": dataclasses.asdict(scaled), "batch": batch, "share": share,
+                               "softmax": softmax, "target": DECIDING_TARGET, "state": state,
+                               "paper_vocabulary": large, "counters": c}
 
 
-def _measure(args: argparse.Namespace, report: Report, meter: Meter) -> list[dict[str, Any]]:
-    from sim_models.specdec.simulation import Roofline
+def _measure(args: argparse.Namespace, report: Report, meter: Meter, p: "ManagerParams") -> list[dict[str, Any]]:
     rows = []
-    cases = list(_cases(args.tau))
-    with report.progress("measuring", len(cases) * len(args.batch) * len(COSTS)) as progress:
-        for setting, costs in COSTS.items():
+    settings = costs()
+    with report.progress("measuring", len(list(cases(args.tau, 1, p))) * len(args.batch) * len(settings)) as progress:
+        for setting, cost in settings.items():
             for batch in args.batch:
-                for name, tau, switches in cases:
-                    counters, _ = meter.run(switches, batch, Roofline(*costs), oracle=name == "oracle")
-                    rows.append(row(setting, batch, name, tau, counters))
-                    progress.step(f"{setting}, batch {batch}, {name}")
+                for case in cases(args.tau, batch, p):
+                    tried = [row(setting, batch, case, s.start,
+                                 meter.run(s, batch, cost, oracle=case.variant == "oracle")[0])
+                             for s in case.switches]
+                    rows.append(max(tried, key=lambda r: r["tokens_per_1000"]))
+                    progress.step(f"{setting}, batch {batch}, {case.variant}")
     return rows
 
 
-def _cases(taus: Sequence[float]) -> list[tuple[str, float | None, "Switches"]]:
-    """Variants: name, tau, settings."""
+def cases(taus: Sequence[float], batch: int, p: "ManagerParams") -> "Iterator[Case]":
+    """All variants for a batch.
+
+    Fixed lengths have the mapping that is best for the batch (PIM-SD, found offline); -d, -p and -s have the FC
+    layers on tiles and attention near the banks (SADDLE VI-C); full moves them. A pass takes all that is pending.
+    With ``eager`` an idle verifier starts with a token for each request, or only when nobody drafts or could.
+    """
+    from sim_models.golden.draft_controller import CONFIDENCE
+    from sim_models.golden.draft_controller import FIXED as LENGTH_ALONE
     from sim_models.golden.manager import Switches
+    from sim_models.specdec.costs import PIM, RATIO, TILES
     from sim_models.specdec.fixed import ONE, quantise
-    batch = Switches(policy=0, eager=False, dynamic=False)
-    cases: list[tuple[str, float | None, Switches]] = [
-        (f"d = {d}", None, dataclasses.replace(batch, max_draft=d)) for d in (0, *FIXED)]
-    cases.append(("d = 4 alone", None, dataclasses.replace(batch, max_draft=4, shared=False)))
+    offline = PIM if batch < RATIO * p.lanes else TILES
+    change = dataclasses.replace
+    base = Switches(max_draft=min(16, 1 << p.draft_width), capacity=p.entries + p.requests, start=p.entries,
+                    initial=(TILES, PIM))
+    length = change(base, policy=LENGTH_ALONE, eager=False, dynamic=False, initial=(offline, PIM))
+    for d in (0, *FIXED):
+        yield Case(f"d = {d}", None, (change(length, max_draft=d),))
+    yield Case("d = 4 alone", None, (change(length, max_draft=4, shared=False),))
     for tau in taus:
-        full = Switches(tau=quantise(tau), max_draft=16, start=8)
-        cases += [("-d", tau, dataclasses.replace(full, shared=False, eager=False, dynamic=False)),
-                  ("-p", tau, dataclasses.replace(full, eager=False, dynamic=False)),
-                  ("-s", tau, dataclasses.replace(full, dynamic=False)), ("full", tau, full)]
-    return [*cases, ("oracle", None, Switches(tau=ONE // 2, max_draft=16, start=8))]
+        full = change(base, tau=quantise(tau))
+        fixed = change(full, dynamic=False)
+        yield Case("-d", tau, (change(fixed, shared=False, eager=False),))
+        yield Case("-p", tau, (change(fixed, eager=False),))
+        yield Case("-s", tau, _starts(fixed, batch))
+        yield Case("full", tau, _starts(full, batch))
+        yield Case("confidence", tau, _starts(change(full, policy=CONFIDENCE), batch))
+    low, high = quantise(min(taus)), quantise(max(taus))
+    # light load: long drafts
+    table = tuple(low + (high - low) * n // 7 for n in range(8))
+    yield Case("table", None, _starts(change(base, taus=table), batch))
+    yield Case("oracle", None, _starts(change(base, tau=ONE // 2), batch))
 
 
-def row(setting: str, batch: int, variant: str, tau: float | None, c: dict[str, int]) -> dict[str, Any]:
+def _starts(switches: "Switches", batch: int) -> "tuple[Switches, ...]":
+    return switches, dataclasses.replace(switches, start=batch)
+
+
+def row(setting: str, batch: int, case: Case, start: int, c: dict[str, int]) -> dict[str, Any]:
     """One run as the JSON document has it."""
     return {
-        "costs": setting, "batch": batch, "variant": variant, "tau": tau, "cycles": c["cycles"],
-        "tokens_per_1000": 1000 * c["emitted"] / c["cycles"], "draft_length": (c["rows"] - c["served"]) / c["served"],
+        "costs": setting, "batch": batch, "variant": case.variant, "tau": case.tau, "start": start,
+        "cycles": c["cycles"], "tokens_per_1000": 1000 * c["emitted"] / c["cycles"],
+        "draft_length": (c["rows"] - c["served"]) / c["served"],
         "acceptance": c["accepted"] / c["drafted"] if c["drafted"] else 0.0, "wasted": c["drafted"] - c["accepted"],
         **{name: c[name] for name in WAITING}, "deciding_share": c["deciding"] / c["cycles"], "counters": c}
 
 
-def _timeline(path: Path, report: Report, meter: Meter, batch: int) -> int:
+def _timeline(path: Path, report: Report, meter: Meter, p: "ManagerParams", batch: int) -> int:
     from gen.manager_plots import timeline_plot
     from sim_models.golden.manager import Switches
-    from sim_models.specdec.simulation import Roofline
-    _, intervals = meter.run(Switches(start=8, engines=2), batch, Roofline(*COSTS["bandwidth-bound"]))
+    from sim_models.specdec.fixed import quantise
+    # slow drafting, on tiles: something to be seen
+    switches = Switches(tau=quantise(0.05), start=batch, dynamic=False, initial=(1, 0))
+    _, intervals = meter.run(switches, batch, dataclasses.replace(costs()["bandwidth-bound"], weights=20_000))
     events = chrome_trace(intervals)
     write_atomic(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
     report.line(f"wrote {path}")
     return timeline_plot(events, path.with_suffix(".png"), report)
-
-
-def chrome_trace(intervals: Intervals) -> list[dict[str, Any]]:
-    """Events of a Chrome trace, a cycle as a microsecond.
-
-    A thread for each micro-batch (``draft``, and ``eager`` where the step began during a pass), one for the verify
-    engine, one for the Shared Pool (``locked`` during a pass), and one for ``idle``: neither engine works.
-    """
-    passes = [(begin, end) for kind, _, begin, end in intervals if kind == "verify"]
-    lanes = sorted({lane for kind, lane, _, _ in intervals if kind == "draft"})
-    names = {0: "verify", 1: "shared pool", 2: "both engines", **{3 + k: f"micro-batch {k}" for k in lanes}}
-    events: list[dict[str, Any]] = [{"name": "thread_name", "ph": "M", "pid": 0, "tid": tid, "args": {"name": name}}
-                                    for tid, name in names.items()]
-
-    def add(name: str, tid: int, begin: int, end: int) -> None:
-        events.append({"name": name, "ph": "X", "pid": 0, "tid": tid, "ts": begin, "dur": end - begin})
-
-    reached = 0
-    for kind, lane, begin, end in sorted(intervals, key=lambda i: i[2]):
-        if begin > reached:
-            add("idle", 2, reached, begin)
-        reached = max(reached, end)
-        if kind == "verify":
-            add("verify", 0, begin, end)
-            add("locked", 1, begin, end)
-        else:
-            add("eager" if any(a <= begin < b for a, b in passes) else "draft", 3 + lane, begin, end)
-    return events
 
 
 def _batches(text: str) -> list[int]:

@@ -10,10 +10,12 @@ from sim_models.golden import manager as golden
 from sim_models.golden.draft_controller import CONFIDENCE, CUMULATIVE, FIXED
 from sim_models.golden.manager import Switches
 from sim_models.params.manager import ManagerParams
+from sim_models.specdec.costs import MappedCosts
 from sim_models.specdec.fixed import quantise
 from sim_models.specdec.traces import RequestTrace
 from tb.manager.manager_engines import Engines, expected_texts, random_traces
 from tb.manager.manager_machine import Machine, play
+from tb.manager.manager_run import run_streams
 from tests.designs.run import BUILDS
 
 SMALL = ManagerParams(request_width=3, lane_width=1, entries=16, eager_entries=8, token_width=6, position_width=8)
@@ -33,10 +35,10 @@ TAUS = (0.0, 0.01, 0.1, 0.5, 1.0)
 CAPACITIES = (1, 3, 8, 64)
 
 
-def _engines(gen: np.random.Generator, p: ManagerParams, requests: list[RequestTrace], *, slow: int = 100) -> Engines:
+def _engines(gen: np.random.Generator, p: ManagerParams, requests: list[RequestTrace]) -> Engines:
     """Engines of any latency, whose results come in any order."""
-    draft, verify = gen.integers(1, slow, 2)
-    return Engines(requests, lambda _: int(gen.integers(1, draft + 1)),
+    draft, verify = gen.integers(1, 100, 2)
+    return Engines(requests, lambda *_: int(gen.integers(1, draft + 1)),
                    lambda *_: int(gen.integers(1, 3 * verify + 1)), lanes=p.lanes, gen=gen)
 
 
@@ -83,14 +85,16 @@ def test_texts_are_those_of_the_target(entries: int) -> None:
     sizes = itertools.cycle([1, 2, 5, p.requests])
     for (name, switches), tau, capacity in itertools.product(VARIANTS.items(), TAUS, CAPACITIES):
         often = 0.25 if name.split()[0] in ("confidence", "table") else 1.0 if tau in (0.0, 1.0) else 0.4
-        if gen.random() >= (often if entries < 512 else often / 2):     # 64 requests take their time
+        if gen.random() >= often:
             continue
         taus = switches.taus and (quantise(tau), *_table(gen)[1:])
         switches = dataclasses.replace(switches, tau=quantise(tau), taus=taus, capacity=capacity)
         requests = random_traces(gen, next(sizes), 6)
-        engines = _engines(gen, p, requests, slow=30)
+        slow = gen.integers(1, 60, 2)
+        engines = Engines(requests, lambda *_, s=slow: int(gen.integers(1, s[0] + 1)),
+                          lambda *_, s=slow: int(gen.integers(10, 10 + s[1])), lanes=p.lanes, gen=gen)
         machine.restart(switches)
-        play(machine, engines, 200_000)
+        run_streams(machine.sim, p, engines, 200_000, least=10)
         assert engines.texts == expected_texts(requests), (name, tau, capacity)
 
 
@@ -116,7 +120,7 @@ def test_every_request_is_in_one_of_so_many_passes(variant: str) -> None:
     requests = random_traces(gen, 8, 16)
     requests = [dataclasses.replace(r, target=r.target * 16, draft=r.draft * 16, branches={
         i + k * len(r.target): b for i, b in r.branches.items() for k in range(16)}) for r in requests]
-    engines = Engines(requests, lambda _: 9, lambda *_: 50, lanes=SMALL.lanes, limit=12)
+    engines = Engines(requests, lambda *_: 9, lambda *_: 50, lanes=SMALL.lanes, limit=12)
     machine.restart(dataclasses.replace(VARIANTS[variant], capacity=3))
     play(machine, engines, 100_000)
     alive = {i: n for i, n in enumerate(engines.limits)}
@@ -128,6 +132,27 @@ def test_every_request_is_in_one_of_so_many_passes(variant: str) -> None:
     assert len(windows) > 10
 
 
+@pytest.mark.parametrize("variant", ["-p", "full"])
+def test_a_run_by_events_is_a_run_by_cycles(variant: str) -> None:
+    """The same texts, steps, passes and counters, with costs that depend on the mapping."""
+    machine = Machine(SMALL, Switches(), BUILDS)
+    costs = MappedCosts(fc=20, draft_attention=3, weights=300, row=40, attention=5)
+    switches = dataclasses.replace(VARIANTS[variant], dlm_fc=(2, 3), tlm_attention=(24, 24), capacity=20, start=4)
+    for seed in range(3):
+        requests = random_traces(np.random.default_rng(seed), 7, 12)
+        runs = []
+        for by_events in (False, True):
+            engines = Engines(requests, costs.draft, costs.verify, lanes=SMALL.lanes)
+            machine.restart(switches)
+            if by_events:
+                run_streams(machine.sim, SMALL, engines, 100_000, least=300)
+            else:
+                play(machine, engines, 100_000)
+            assert engines.texts == expected_texts(requests)
+            runs.append((engines.intervals, engines.passes, machine.counters))
+        assert runs[0] == runs[1]
+
+
 def test_a_rejected_tail_is_not_kept_and_a_matching_one_is() -> None:
     """The bonus equals the first waiting token: it leaves and the rest stays; it does not: all leave."""
     right = RequestTrace((1,), tuple(range(2, 42)), tuple((t, 0x8000) for t in range(2, 42)), {})
@@ -135,7 +160,7 @@ def test_a_rejected_tail_is_not_kept_and_a_matching_one_is() -> None:
                          {i: tuple((51, 0x8000) for _ in range(20)) for i in range(40)})
     for trace, flushed in ((right, False), (wrong, True)):
         machine = Machine(SMALL, Switches(capacity=3, max_draft=8), BUILDS)
-        engines = Engines([trace], lambda _: 5, lambda *_: 40, lanes=SMALL.lanes)
+        engines = Engines([trace], lambda *_: 5, lambda *_: 40, lanes=SMALL.lanes)
         play(machine, engines, 60_000)
         assert engines.texts == [list(trace.target)]
         counted = machine.counters

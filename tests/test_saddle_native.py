@@ -29,7 +29,7 @@ SWITCHES = (
 def _engines(gen: np.random.Generator, count: int, length: int, end: int | None = None) -> Engines:
     draft, verify = gen.integers(1, 60, 2)
     requests = random_traces(gen, count, length, end=end)
-    return Engines(requests, lambda _: int(gen.integers(1, draft + 1)),
+    return Engines(requests, lambda *_: int(gen.integers(1, draft + 1)),
                    lambda *_: int(gen.integers(1, 3 * verify + 1)), lanes=SMALL.lanes, gen=gen)
 
 
@@ -82,7 +82,7 @@ def test_a_threshold_of_the_softmax_decides(machine: SaddleMachine) -> None:
     requests = [dataclasses.replace(r, target=r.target * 4, draft=tuple((t, ONE) for t in r.target * 4), branches={})
                 for r in random_traces(gen, 1, 6, right=(1.0,))]
     for tau, length in ((0.4, 3), (0.6, 2), (0.8, 1)):
-        engines = Engines(requests, lambda _: 5, lambda *_: 200, lanes=SMALL.lanes)
+        engines = Engines(requests, lambda *_: 5, lambda *_: 200, lanes=SMALL.lanes)
         machine.restart(Switches(tau=int(tau * ONE), eager=False))
         play_logits(machine, engines, Feed(SMALL, lambda _, token, __: vector(token, int(0.7 * ONE), 64)), 60_000)
         c = machine.counters

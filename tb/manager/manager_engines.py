@@ -28,10 +28,10 @@ class Engines:
     ----------
     requests: sequence of RequestTrace
         Request i has number i.
-    draft_cycles: function of requests
-        Cycles of a draft step.
-    verify_cycles: function of (requests, rows)
-        Cycles of a verification pass.
+    draft_cycles: function of (requests, place)
+        Cycles of a draft step, with the draft's FC layers near the banks (0) or on tiles (1).
+    verify_cycles: function of (requests, rows, place)
+        Cycles of a verification pass, with the target's attention in such a place.
     gen:
         With it, tokens and verdicts come in random order.
     limit: int or None
@@ -49,8 +49,8 @@ class Engines:
         The requests of each pass, in order.
     """
 
-    def __init__(self, requests: Sequence[RequestTrace], draft_cycles: Callable[[int], int],
-                 verify_cycles: Callable[[int, int], int], *, lanes: int = 1, limit: int | None = None,
+    def __init__(self, requests: Sequence[RequestTrace], draft_cycles: Callable[[int, int], int],
+                 verify_cycles: Callable[[int, int, int], int], *, lanes: int = 1, limit: int | None = None,
                  gen: np.random.Generator | None = None) -> None:
         self.requests, self.lanes, self.gen = requests, lanes, gen
         self.draft_cycles, self.verify_cycles = draft_cycles, verify_cycles
@@ -60,12 +60,15 @@ class Engines:
         self.intervals: list[tuple[str, int, int, int]] = []
         self.passes: list[list[int]] = []
         self._waiting = [i for i, n in enumerate(self.limits) if n]
+        self._arriving: list[tuple[int, int, int, int]] = []
         self._new: tuple[int, int, int, int] | None = None
         #: text of each request behind its prompt as the draft engine believes it
         self._belief: list[list[int]] = [[] for _ in requests]
         self._step: list[tuple[int, int, int]] = []
         self._pass: dict[int, tuple[int, list[int]]] = {}
         self._passing = 0
+        #: a step and a pass whose lists have ended: when, and the cycles they take by the mapping of 2 cycles later
+        self._begun: list[tuple[int, Callable[[tuple[int, int]], None]]] = []
         self._heaps: tuple[list[Any], list[Any]] = ([], [])
         self._offered: list[Any] = [None, None]
         self._serial = 0
@@ -78,12 +81,21 @@ class Engines:
         """Whether every request is complete."""
         return len(self.finished) == sum(n > 0 for n in self.limits)
 
+    def arrivals(self) -> list[tuple[int, int, int, int]]:
+        """All requests at once, as the Manager takes them."""
+        out = []
+        for i in self._waiting:
+            prompt = self.requests[i].prompt
+            out.append((i, len(prompt), len(prompt) + self.limits[i], prompt[-1]))
+        self._waiting = []
+        return out
+
     def inputs(self, now: int, ready: float = 1.0) -> Inputs:
         """What is offered in a cycle; outputs are taken with probability ``ready``."""
-        if self._new is None and self._waiting:
-            i = self._waiting.pop(0)
-            prompt = self.requests[i].prompt
-            self._new = i, len(prompt), len(prompt) + self.limits[i], prompt[-1]
+        if not self._arriving and self._waiting:
+            self._arriving = self.arrivals()
+        if self._new is None and self._arriving:
+            self._new = self._arriving.pop(0)
         for k, heap in enumerate(self._heaps):
             if self._offered[k] is None and heap and heap[0][0] <= now:
                 self._offered[k] = heapq.heappop(heap)[-1]
@@ -95,7 +107,7 @@ class Engines:
 
     def idle_until(self, now: int) -> int | None:
         """The cycle of the next event, if nothing is offered now."""
-        if self._new or self._waiting or any(self._offered):
+        if self._new or self._arriving or self._waiting or self._begun or any(self._offered):
             return None
         times = [heap[0][0] for heap in self._heaps if heap]
         return max(min(times), now) if times else None
@@ -109,21 +121,31 @@ class Engines:
         if i.verdicts and o.verdicts_ready:
             self._offered[1] = None
             self._passing -= 1
+        self.mapped(now, o.mapping)
         if o.draft and i.draft_ready:
-            self._drafts(now, *o.draft)
+            self.drafts(now, *o.draft)
         if o.verify and i.verify_ready:
-            self._verifies(now, *o.verify)
+            self.verifies(now, *o.verify)
         if o.emitted and i.emitted_ready:
-            self._emits(*o.emitted)
+            self.emits(*o.emitted)
 
-    def _drafts(self, now: int, request: int, position: int, token: int, end: int) -> None:
+    def mapped(self, now: int, mapping: tuple[int, int]) -> None:
+        """Where operators run in a cycle."""
+        while self._begun and self._begun[0][0] + 2 <= now:
+            self._begun.pop(0)[1](mapping)
+
+    def drafts(self, now: int, request: int, position: int, token: int, end: int) -> None:
+        """A beat to the draft engine."""
         if end:
-            if not self._step:
+            step, self._step = self._step, []
+            if not step:
                 raise ProtocolError(f"cycle {now}: a draft step without a request")
-            cycles = self.draft_cycles(len(self._step))
-            self._schedule(0, now + cycles, self._step)
-            self.intervals.append(("draft", self._step[0][0] % self.lanes, now, now + cycles))
-            self._step = []
+
+            def begin(mapping: tuple[int, int]) -> None:
+                cycles = self.draft_cycles(len(step), mapping[0])
+                self._schedule(0, now + cycles, step)
+                self.intervals.append(("draft", step[0][0] % self.lanes, now, now + cycles))
+            self._begun.append((now, begin))
             return
         r, belief = self.requests[request], self._belief[request]
         index = position - len(r.prompt)
@@ -138,19 +160,23 @@ class Engines:
         belief.append(drafted)
         self._step.append((request, drafted, probability))
 
-    def _verifies(self, now: int, request: int, position: int, token: int, kind: int) -> None:
+    def verifies(self, now: int, request: int, position: int, token: int, kind: int) -> None:
+        """A beat to the verify engine."""
         if kind == END:
-            rows = sum(1 + len(tokens) for _, tokens in self._pass.values())
+            count, rows = len(self._pass), sum(1 + len(tokens) for _, tokens in self._pass.values())
             if not self._pass or self._passing:
                 raise ProtocolError(f"cycle {now}: an empty pass, or two at a time")
             verdicts = []
             for r, (base, tokens) in self._pass.items():
                 accepted, following, _ = self.requests[r].verdict(base - len(self.requests[r].prompt), tokens, None)
                 verdicts.append((r, accepted, following, accepted == len(tokens)))
-            cycles = self.verify_cycles(len(self._pass), rows)
+
+            def begin(mapping: tuple[int, int]) -> None:
+                cycles = self.verify_cycles(count, rows, mapping[1])
+                self._schedule(1, now + cycles, verdicts)
+                self.intervals.append(("verify", 0, now, now + cycles))
+            self._begun.append((now, begin))
             self._passing = len(verdicts)
-            self._schedule(1, now + cycles, verdicts)
-            self.intervals.append(("verify", 0, now, now + cycles))
             self.passes.append(list(self._pass))
             self._pass = {}
         elif kind == REQUEST:
@@ -163,7 +189,8 @@ class Engines:
                 raise ProtocolError(f"cycle {now}: request {request}, token of {position} behind {len(tokens)}")
             tokens.append(token)
 
-    def _emits(self, request: int, position: int, token: int, last: int) -> None:
+    def emits(self, request: int, position: int, token: int, last: int) -> None:
+        """A token of a text."""
         text, belief = self.texts[request], self._belief[request]
         if request in self.finished or position != len(self.requests[request].prompt) + len(text):
             raise ProtocolError(f"request {request} emits at position {position} behind {len(text)} tokens")
@@ -172,6 +199,24 @@ class Engines:
         text.append(token)
         if last:
             self.finished.add(request)
+
+    def due(self, kind: int, now: int) -> list[Any]:
+        """Draft tokens (kind 0) or verdicts (1) that are there by now and were not offered."""
+        heap, out = self._heaps[kind], []
+        while heap and heap[0][0] <= now:
+            out.append(heapq.heappop(heap)[-1])
+        self._passing -= len(out) if kind else 0
+        return out
+
+    @property
+    def next_mapped(self) -> int | None:
+        """When the mapping counts for a step or pass that has begun; None without one."""
+        return self._begun[0][0] + 2 if self._begun else None
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next token or verdict will be there; None while nothing is under way."""
+        return min((heap[0][0] for heap in self._heaps if heap), default=None)
 
     def _schedule(self, kind: int, time: int, items: list[Any]) -> None:
         order = list(range(len(items))) if self.gen is None else self.gen.permutation(len(items)).tolist()

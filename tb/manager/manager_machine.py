@@ -43,6 +43,11 @@ class Machine:
         self.restart(switches)
 
     @property
+    def sim(self) -> NativeSim:
+        """The simulation."""
+        return self._sim
+
+    @property
     def library(self) -> NativeLibrary:
         """The compiled model."""
         return self._sim.library

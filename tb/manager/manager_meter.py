@@ -3,16 +3,23 @@
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
 from sim_models.golden.manager import Switches
-from sim_models.params.manager import ManagerParams
+from sim_models.params.manager import ManagerParams, SaddleManagerParams
+from sim_models.specdec.costs import MappedCosts
 from sim_models.specdec.fixed import ONE
-from sim_models.specdec.simulation import Roofline
 from sim_models.specdec.traces import RequestTrace, record, shipped_models
 from tb.common.scoreboard import Mismatch
 from tb.manager.manager_engines import Engines, expected_texts
-from tb.manager.manager_machine import Machine, play
+from tb.manager.manager_machine import Machine
+from tb.manager.manager_run import run_streams
+from tb.manager.saddle_machine import SaddleMachine
+from tb.manager.saddle_play import Feed, logit_payloads, vector
 
 __all__ = ["ManagerMeter"]
+
+Intervals = list[tuple[str, int, int, int]]
 
 
 class ManagerMeter:
@@ -27,34 +34,66 @@ class ManagerMeter:
     tokens, prompts:
         Tokens of each request; different prompts that are recorded (a larger batch repeats them).
 
+    Members
+    -------
+    compared: int
+        Tokens that were compared with the target's own.
+
     Notes
     -----
     A text that differs from the target's own raises :class:`tb.common.scoreboard.Mismatch`.
     """
 
     def __init__(self, p: ManagerParams, build_root: Path, *, tokens: int, prompts: int) -> None:
-        self.p, self.compared = p, 0
+        self.p, self.compared, self._build_root = p, 0, build_root
         draft, target, texts = shipped_models()
+        self.vocab_size = target.vocab_size
         self.traces = record(draft, target, texts[:prompts], tokens).requests
         self._machine = Machine(p, Switches(), build_root)
 
-    def run(self, switches: Switches, batch: int, costs: Roofline, *, oracle: bool = False
-            ) -> tuple[dict[str, int], list[tuple[str, int, int, int]]]:
+    def run(self, switches: Switches, batch: int, costs: MappedCosts, *, oracle: bool = False
+            ) -> tuple[dict[str, int], Intervals]:
         """Counters, and the intervals of steps and passes."""
+        engines = self._engines(batch, costs, oracle)
+        self._machine.restart(switches)
+        run_streams(self._machine.sim, self.p, engines, 1 << 40, least=costs.verify(1, 1, 0))
+        self._compare(engines)
+        return self._machine.counters, engines.intervals
+
+    def run_with_softmax(self, switches: Switches, batch: int, costs: MappedCosts) -> dict[str, int]:
+        """Counters of the Manager with softmax unit, fed with logits in which the tokens have their probabilities."""
+        values = {f.name: getattr(self.p, f.name) for f in dataclasses.fields(ManagerParams)}
+        p = SaddleManagerParams(**values)
+        machine = SaddleMachine(p, switches, self._build_root)
+        feed = Feed(p, lambda _, token, probability: vector(token, probability, self.vocab_size))
+
+        def payloads(request: int, token: int, probability: int) -> np.ndarray:
+            return logit_payloads(p, feed.split(request, token, probability))
+
+        engines = self._engines(batch, costs, False)
+        run_streams(machine.sim, p, engines, 1 << 40, least=costs.verify(1, 1, 0), vector=payloads)
+        self._compare(engines)
+        return machine.counters
+
+    def _engines(self, batch: int, costs: MappedCosts, oracle: bool) -> Engines:
         requests = [self.traces[n % len(self.traces)] for n in range(batch)]
         if oracle:
             requests = [_foreseen(r) for r in requests]
-        engines = Engines(requests, lambda n: costs.draft(n, n), costs.verify, lanes=self.p.lanes)
-        self._machine.restart(switches)
-        play(self._machine, engines, 1 << 30)
-        for text, want in zip(engines.texts, expected_texts(requests), strict=True):
+        return Engines(requests, costs.draft, costs.verify, lanes=self.p.lanes)
+
+    def _compare(self, engines: Engines) -> None:
+        for text, want in zip(engines.texts, expected_texts(engines.requests), strict=True):
             if text != want:
                 raise Mismatch(f"a text is {text}, the target's own is {want}")
             self.compared += len(text)
-        return self._machine.counters, engines.intervals
 
 
 def _foreseen(r: RequestTrace) -> RequestTrace:
-    """A draft that is certain of what is right, and of nothing else."""
-    return dataclasses.replace(r, draft=tuple((t, ONE if t == want else 0)
-                                              for (t, _), want in zip(r.draft, r.target, strict=True)))
+    """A draft that is certain of what is right, and of nothing else: it ends where the next token would be wrong.
+
+    Only where already the first token is wrong is one drafted in vain: no policy knows a token before it came.
+    """
+    right = [t == want for (t, _), want in zip(r.draft, r.target, strict=True)]
+    ahead = [*right[1:], True]
+    draft = tuple((t, ONE if good and more else 0) for (t, _), good, more in zip(r.draft, right, ahead, strict=True))
+    return dataclasses.replace(r, draft=draft)

@@ -40,6 +40,11 @@ class SaddleMachine:
                          "busy", "dlm_fc", "tlm_attention", "irq"]
         self.restart(switches)
 
+    @property
+    def sim(self) -> NativeSim:
+        """The simulation."""
+        return self._sim
+
     def restart(self, switches: Switches, cycles: int = 2, *, interrupt: bool = True) -> None:
         """Reset, and write other settings; afterwards the device is at rest."""
         for name in (*(f"{s}__valid" for s in IN), *(f"{s}__ready" for s in OUT), *(f"s_axil_{n}" for n in _BUS)):

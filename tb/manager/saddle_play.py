@@ -15,8 +15,8 @@ from sim_models.params.manager import SaddleManagerParams
 from sim_models.specdec.fixed import ONE
 from tb.manager.manager_engines import Widths, packed, settings_value, unpacked
 
-__all__ = ["IN", "OUT", "Feed", "Vector", "address", "payloads", "random_vector", "read_outputs", "register_words",
-           "vector"]
+__all__ = ["IN", "OUT", "Feed", "Vector", "address", "logit_payloads", "payloads", "random_vector", "read_outputs",
+           "register_words", "vector"]
 
 #: streams, in the order of the fields of inputs and outputs
 IN, OUT = ("requests", "logits", "verdicts"), ("draft", "verify", "emitted")
@@ -74,7 +74,7 @@ class Feed:
     def inputs(self, i: manager.Inputs) -> Inputs:
         """What stands at the inputs of the device."""
         if i.drafted is not None and not self._beats:
-            self._beats = self._split(*i.drafted)
+            self._beats = self.split(*i.drafted)
         beat = self._beats[0] if i.drafted is not None else None
         return Inputs(i.requests, beat, i.verdicts, i.draft_ready, i.verify_ready, i.emitted_ready)
 
@@ -87,7 +87,8 @@ class Feed:
         return manager.Outputs(o.requests_ready, taken, o.verdicts_ready, o.draft, o.verify, o.emitted, o.busy,
                                o.mapping)
 
-    def _split(self, request: int, token: int, probability: int) -> list[LogitsBeat]:
+    def split(self, request: int, token: int, probability: int) -> list[LogitsBeat]:
+        """The beats of a draft token."""
         codes, keep, given = self._make(request, token, probability)
         lanes, beats = self.p.logit_lanes, []
         for at in range(0, len(codes), lanes):
@@ -104,11 +105,23 @@ def payloads(p: SaddleManagerParams, i: Inputs) -> dict[str, int | None]:
     out: dict[str, int | None] = {
         name: None if value is None else packed(getattr(widths, name), value)
         for name, value in (("requests", i.requests), ("verdicts", i.verdicts))}
-    beat = i.logits
-    out["logits"] = None if beat is None else packed(
-        (p.request_width, *(32,) * p.logit_lanes, p.logit_lanes, 1, 1, p.token_width),
-        (beat.request, *beat.codes, beat.keep, int(beat.last), int(beat.given >= 0), max(beat.given, 0)))
+    out["logits"] = None if i.logits is None else _payload(p, i.logits)
     return out
+
+
+def logit_payloads(p: SaddleManagerParams, beats: list[LogitsBeat]) -> np.ndarray:
+    """Payloads of beats as :meth:`tb.common.native.NativeSim.push` takes them, uint8 (beats, bytes)."""
+    size = -(-sum(_widths(p)) // 8)
+    return np.array([[*_payload(p, beat).to_bytes(size, "little")] for beat in beats], np.uint8)
+
+
+def _widths(p: SaddleManagerParams) -> tuple[int, ...]:
+    return (p.request_width, *(32,) * p.logit_lanes, p.logit_lanes, 1, 1, p.token_width)
+
+
+def _payload(p: SaddleManagerParams, beat: LogitsBeat) -> int:
+    return packed(_widths(p), (beat.request, *beat.codes, beat.keep, int(beat.last), int(beat.given >= 0),
+                               max(beat.given, 0)))
 
 
 def read_outputs(p: SaddleManagerParams, value: Callable[[str], int]) -> Outputs:

@@ -116,7 +116,7 @@ class Play:
         """Engines of random latency around random texts."""
         gen, slow = self.gen, self.gen.integers(1, 80, 2)
         traces = random_traces(gen, min(count, self.p.requests), length, end=switches.end_token)
-        return Engines(traces, lambda _: int(gen.integers(1, slow[0] + 1)),
+        return Engines(traces, lambda *_: int(gen.integers(1, slow[0] + 1)),
                        lambda *_: int(gen.integers(1, 2 * slow[1] + 1)), lanes=self.p.lanes, gen=gen)
 
     def feed(self) -> Feed:
