@@ -10,6 +10,7 @@ from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, reset, rng, start
 from tb.common.scoreboard import compare
+from tb.manager.held_in_reset import nothing_is_taken
 from tb.manager.pool_traffic import packed_token
 
 VARIANTS: dict[str, dict[str, object]] = {
@@ -171,11 +172,4 @@ async def nothing_is_taken_in_reset(dut: Any) -> None:
     await start(dut)
     play = Play(dut, rng())
     await play.wake()
-    names = [name for name in CHECKED if name.endswith("ready")]
-    dut.rst.value = 1
-    await cycles(1)
-    compare([int(getattr(dut, name).value) for name in names], [0] * len(names), "ready in reset")
-    dut.rst.value = 0
-    play.model.reset()
-    await play.wake()
-    await play.finish()
+    await nothing_is_taken(play)
