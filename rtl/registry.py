@@ -90,4 +90,6 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("bank_pe", "pim", "exact dot products of FP16 or int8 words beside a bank", "SADDLE IV-C"),
     Block("sum_rounder", "pim", "an exact sum rounded once, to float32, FP16 or int32", "SADDLE IV-C"),
     Block("buffer_die_sfu", "pim", "softmax, norms, activations and sums of rows of float32 numbers", "SADDLE III"),
+    Block("pim_stack", "pim", "pseudo-channels in step, the special function unit, sums rounded once, commands",
+          "SADDLE III"),
 )}

@@ -62,7 +62,7 @@ from sim_models.params.pim import PimStackParams
 __all__ = ["PimStack"]
 
 #: commands whose words are still to be passed on, whose sums are still to come, and which are still to be answered
-DEALS, COLLECTS, RESPONSES = 8, 8, 16
+DEALS, COLLECTS, RESPONSES = 8, 16, 32
 
 
 class PimStack(Unit):

@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_models.golden.buffer_die_sfu import SfuOp, rows
+from sim_models.golden.channel_commands import Command as ChannelCommand
+from sim_models.golden.channel_commands import status as channel_status
 from sim_models.golden.pim_exact import Sums, dot, rounded, zeros
 from sim_models.numerics.float32 import bits
 from sim_models.params.pim import PimStackParams
 
-__all__ = ["Command", "Outcome", "PimStack", "Response", "Work", "words_of"]
+__all__ = ["STATUSES", "Command", "Outcome", "PimStack", "Response", "Work", "status", "words_of"]
+
+
+#: of responses, by their numbers
+STATUSES = ("ok", "count", "format", "address", "buffer", "accumulator", "channels")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,6 +121,17 @@ def words_of(numbers: NDArray[Any]) -> NDArray[np.uint16]:
     return np.ascontiguousarray(numbers).view(np.uint16)
 
 
+def status(p: PimStackParams, c: Command) -> str:
+    """What the response to a command says."""
+    if c.op == "sfu":
+        return "ok"
+    inner = ChannelCommand(**{f.name: getattr(c, f.name) for f in dataclasses.fields(ChannelCommand)})
+    found = channel_status(p, inner)
+    if found != "count" and c.op == "read" and c.int8 != (c.form == "int32"):
+        return "format"
+    return "channels" if found == "ok" and not c.mask else found
+
+
 class PimStack:
     """State of a stack: banks, global buffers and accumulators.
 
@@ -141,8 +158,15 @@ class PimStack:
         """Carry out commands; rows that are not complete go on with the next call."""
         outcome = Outcome()
         for one in work:
-            getattr(self, f"_{one.command.op}")(one, outcome)
+            if status(self.p, one.command) == "ok":
+                getattr(self, f"_{one.command.op}")(one, outcome)
         return outcome
+
+    def reset(self) -> None:
+        """What a reset does: rows under way are gone; banks and buffers stay as they are, sums have no value."""
+        self._row = np.zeros(0, np.uint32)
+        self._commands.clear()
+        self._packed_rows.clear()
 
     def _channels(self, command: Command) -> list[int]:
         return [i for i in range(self.p.pseudo_channels) if command.mask >> i & 1]

@@ -101,8 +101,10 @@ def _fields(c: Command) -> dict[str, int]:
     return {name: int(value) for name, value in named.items()}
 
 
-def assemble(fields: dict[str, np.ndarray], what: str) -> list[np.ndarray]:
+def assemble(fields: dict[str, np.ndarray], what: str, *, singles: bool = False) -> list[np.ndarray]:
     """Rows from beats; every row must have ended, and all beats but its last must be full.
+
+    Sums over all banks are ``singles``: their beats hold one number.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def assemble(fields: dict[str, np.ndarray], what: str) -> list[np.ndarray]:
     parts: list[np.ndarray] = []
     for data, keep, last in zip(fields["data"], fields["keep"], fields["last"], strict=True):
         count = int(keep).bit_count()
-        if keep != (1 << count) - 1 or (count < 4 and not last) or data[count:].any():
+        if keep != (1 << count) - 1 or not (count == 4 or last or (singles and count == 1)) or data[count:].any():
             raise Mismatch(f"{what}: a beat keeps {keep:#x} of {data} with last = {last}")
         parts.append(data[:count])
         if last:
