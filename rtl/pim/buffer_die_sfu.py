@@ -23,7 +23,7 @@ row, and one response, which may come before the results are taken. Commands are
 
 Numbers: float32 with round to nearest even, subnormals are zeros, one NaN (COPY and RELU pass codes on as they are);
 FP16 results are rounded once more, subnormals included. The order of a sum depends on the row's length and the
-number of lanes alone: over the lanes of a beat by pairs, then over every fourth beat, then over those four sums.
+number of lanes alone: over the lanes of a beat by pairs, then over every sixth beat, then over those six sums.
 LAYERNORM subtracts the first number first, so of a constant row exactly 0 is left. NaN: a row of SOFTMAX or of a norm
 that has one is all NaN, and so is SOFTMAX's with +inf and LAYERNORM's with an infinity; the response tells of a NaN
 among the results. A divisor of 0 (a row that is all masked, a norm of zeros without epsilon) gives zeros and the flag
@@ -32,7 +32,7 @@ among the results. A divisor of 0 (a row that is all masked, a norm of zeros wit
 Errors against the exact value (u = 2^-24), measured on random rows of up to 4096 numbers:
 
 - SOFTMAX: relative 2^-16.5 for probabilities above 2^-100, 2^-17 for those above 2^-16; never above 1. The sum of a
-  row is within (beats / 4 + levels + 4) u of 1.
+  row is within (beats / 6 + levels + 5) u of 1.
 - RMSNORM: 8 ulp; LAYERNORM: (8 + beats / 64) u times the largest result. Both grow with the sum's rounding.
 - SILU: relative 2^-17.9 for results above 2^-24, 2^-17 for smaller ones; GELU: 2^-17.6 and 2^-16. Results below
   2^-119 may be 0. As FP16 both are within 0.503 ulp for every FP16 number. GELU's tanh form is within 4.8e-4 of x
@@ -43,9 +43,9 @@ operations of one pass; what belongs to the command is taken up to its ``last`` 
 by it. Unknown operations take a row, and no operands.
 
 Latency and throughput: see ``sim_models.golden.buffer_die_sfu.sfu_cycles``; a pass is a beat a cycle, and between
-passes lie up to 50 cycles. With 4 lanes and 1024 numbers SOFTMAX takes 831 cycles, LAYERNORM 852, RMSNORM 568,
-GELU 291, ADD 269. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from registers, and
-with ADD from the other's ``valid``; ``valid`` and payload of the outputs from registers.
+passes lie up to 62 cycles with 4 lanes. With these and 1024 numbers SOFTMAX takes 851 cycles, LAYERNORM 888,
+RMSNORM 588, GELU 295, ADD 271. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from
+registers, and with ADD from the other's ``valid``; ``valid`` and payload of the outputs from registers.
 Cost with 4 lanes and 2048 numbers (Yosys, xcup): 11,200 LUT, 550 shift registers, 7,400 flip-flops, 57 DSP, 4 block
 RAM; a lane more is about 2,400 LUT and 12 DSP. Four lanes take what a pseudo-channel sends, four sums a beat.
 No operation takes a row that is longer than ``max_length``, not even those of one pass.

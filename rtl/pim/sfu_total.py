@@ -2,23 +2,23 @@
 
 ::
 
-    word -> + ---> four partial sums, of the words with one number modulo 4
-            ^-- 4 cycles --'
-    (q0 + q1) + (q2 + q3) -+-> 1 / sum                                    DIVIDE
-                           +-> x 1 / length -+-> mean                     MEAN
-                                             +-> + epsilon -> 1 / sqrt    ROOT
+    word -> + ---> six partial sums, of the words with one number modulo 6
+            ^-- 6 cycles --'
+    ((q0 + q1) + (q2 + q3)) + (q4 + q5) -+-> 1 / sum                                    DIVIDE
+                                         +-> x 1 / length -+-> mean                     MEAN
+                                                           +-> + epsilon -> 1 / sqrt    ROOT
 
-q0 is the partial sum of the words whose number is the count of words modulo 4, q1 of those with one more, and so on;
-of no words it is +0. The adder and its four stages serve for all sums, and hold while no word comes; so a sum depends
+q0 is the partial sum of the words whose number is the count of words modulo 6, q1 of those with one more, and so on;
+of no words it is +0. The adder and its six stages serve for all sums, and hold while no word comes; so a sum depends
 on the numbers and their places alone. What divides by zero, or by its root, is 0 and sets ``zero``.
 
-Latency: from the last word to ``done`` 18 cycles for DIVIDE, 15 for MEAN, 27 for ROOT. Throughput: a word a cycle.
+Latency: from the last word to ``done`` 28 cycles for DIVIDE, 25 for MEAN, 39 for ROOT. Throughput: a word a cycle.
 Everything holds without ``enable``.
 """
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import enum
 from amaranth.lib.wiring import In, Out
 
@@ -92,11 +92,11 @@ class SfuTotal(Unit):
         m.submodules.root = root = ReciprocalSqrt(p.reciprocal_sqrt)
         m.d.comb += [unit.enable.eq(self.enable) for unit in (mean, to_float, reciprocal, root)]
 
-        # Cycles behind the last word at which the steps' operands are there: pairs of partial sums at 1 and 3, their
-        # sums four cycles later
+        # Cycles behind the last word at which the steps' operands are there: partial sums from 0 to 5, in pairs at 1,
+        # 3 and 5; the sums of pairs come at 7, 9 and 11
         stages = p.adder.stages
-        first, second = 1 + stages, 3 + stages
-        total = second + stages
+        first, second, third = 1 + stages, 3 + stages, 5 + stages
+        total = second + 2 * stages
         averaged = total + p.multiplier.stages
         moved = averaged + stages
         ends = {TotalUse.DIVIDE: total + p.reciprocal.stages, TotalUse.MEAN: averaged,
@@ -119,7 +119,7 @@ class SfuTotal(Unit):
         # what comes out before the adder is full was in it before this row
         partial = Mux(seen == stages, adder.result, 0)
         held = Signal(32, reset_less=True)
-        with m.If(self.enable & ((now == 0) | (now == 2) | (now == first))):
+        with m.If(self.enable & Cat(now == at for at in (0, 2, 4, first, third)).any()):
             m.d.sync += held.eq(partial)
         pairs = running & (now != averaged)
         m.d.comb += [

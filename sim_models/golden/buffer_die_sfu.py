@@ -16,7 +16,7 @@ __all__ = ["BufferDieSfu", "Operands", "Row", "SfuAnswer", "SfuCycles", "SfuErro
 
 _MINUS_INFINITY, _MINUS_LARGEST = np.float32(-np.inf), np.float32(-np.finfo(np.float32).max)
 #: partial sums over the words of a row
-_PARTS = 4
+_PARTS = 6
 
 
 class SfuOp(enum.IntEnum):
@@ -131,10 +131,10 @@ def sfu_cycles(p: BufferDieSfuParams, op: SfuOp, length: int) -> SfuCycles:
     if not 0 <= length <= p.max_length:
         raise ValueError(f"a length from 0 to {p.max_length} was wanted, not {length}")
     words = max(1, -(-length // p.lanes))
-    multiplied, added, powered, inverted, rooted = 3, 4, 5, 6, 8
+    multiplied, added, powered, inverted, rooted = 3, 6, 5, 6, 8
     tree = p.levels * added
-    # behind the last word: three sums of two partial sums, their operands at 1, 3 and 7
-    summed = tree + 3 + 2 * added
+    # behind the last word: partial sums are added in pairs, the second pair at 3, and twice more what comes of them
+    summed = tree + 3 + 3 * added
     averaged = summed + multiplied
     lanes = {
         SfuOp.COPY: 1, SfuOp.RELU: 1, SfuOp.SILU: 2 + 2 * multiplied + powered + added + inverted,
@@ -235,7 +235,7 @@ def _norm(p: BufferDieSfuParams, op: SfuOp, x: np.ndarray, epsilon: Any, weight:
 
 
 def _total(p: BufferDieSfuParams, terms: np.ndarray) -> np.ndarray:
-    """Sum of each row, float32 (n, 1): over the lanes of a word by pairs, then over every fourth word in order."""
+    """Sum of each row, float32 (n, 1): over the lanes of a word by pairs, then over every sixth word in order."""
     n, length = terms.shape
     words = max(1, -(-length // p.lanes))
     padded = np.zeros((n, words * p.lanes), np.float32)
@@ -247,7 +247,8 @@ def _total(p: BufferDieSfuParams, terms: np.ndarray) -> np.ndarray:
     for k in range(words):
         parts[:, k % _PARTS] = add(nodes[:, k, 0], parts[:, k % _PARTS])
     q = np.roll(parts, -(words % _PARTS), axis=1)
-    return add(add(q[:, :1], q[:, 1:2]), add(q[:, 2:3], q[:, 3:4]))
+    pairs = [add(q[:, k:k + 1], q[:, k + 1:k + 2]) for k in range(0, _PARTS, 2)]
+    return add(add(pairs[0], pairs[1]), pairs[2])
 
 
 class BufferDieSfu:

@@ -53,8 +53,8 @@ class BufferDieSfuParams(Params):
 
     @property
     def adder(self) -> FloatAdderParams:
-        """All sums. The four stages of one are also the four partial sums over the words of a row."""
-        return FloatAdderParams(stages=4)
+        """All sums. The six stages of one are also the six partial sums over the words of a row."""
+        return FloatAdderParams(stages=6)
 
     @property
     def multiplier(self) -> FloatMultiplierParams:
