@@ -39,10 +39,10 @@ Liveness: of any ceil(live requests / capacity) passes in a row, each live reque
 Manager's aging; that of the Shared Pool is off. Both engines must take the beats of a step or pass that begins.
 
 Latency, with engines that take every beat at once: a draft token 5 cycles from the decision before to the one after
-(3 if it comes too late); a verdict 7 and one for each emitted token, and one more for each token that leaves the
-pool while others stay; a migration 4; a pass 2 a request and request_width + 1 a token, and up to ``requests`` cycles
-that the pool takes after the pass before; a step 2 a request and 3. Settings must stay while requests are live. After
-reset nothing happens for 2 * requests cycles. Reference: SADDLE IV.
+(3 if it comes too late); a verdict 7 and one for each emitted token, and, where tokens stay in the Shared Pool, one
+more than there were in the pass; a migration 4; a pass 2 a request and request_width + 1 a token, and up to
+``requests`` cycles that the pool takes after the pass before; a step 2 a request and 3. Settings must stay while
+requests are live. After reset nothing happens for 2 * requests cycles. Reference: SADDLE IV.
 """
 
 from typing import Any
