@@ -113,8 +113,8 @@ def test_markdown_names_every_field() -> None:
     assert [row[3] for row in rows] == [f.name for r in table for f in r.fields]
 
 
-def test_verilog_command_writes_them(tmp_path: Path) -> None:
-    assert main(["verilog", "manager_registers", "-o", str(tmp_path / "out")]) == 0
+@pytest.mark.parametrize("block", ["manager_registers", "saddle_manager"])
+def test_verilog_command_writes_them(block: str, tmp_path: Path) -> None:
+    assert main(["verilog", block, "-o", str(tmp_path / "out")]) == 0
     names = {file.name for file in (tmp_path / "out").iterdir()}
-    assert {"manager_registers.v", "manager_registers.rdl", "manager_registers.h", "manager_registers.md",
-            "axi_lite.v"} <= names
+    assert {f"{block}.v", f"{block}.rdl", f"{block}.h", f"{block}.md", "axi_lite.v"} <= names
