@@ -43,8 +43,8 @@ operations of one pass; what belongs to the command is taken up to its ``last`` 
 by it. Unknown operations take a row, and no operands.
 
 Latency and throughput: see ``sim_models.golden.buffer_die_sfu.sfu_cycles``; a pass is a beat a cycle, and between
-passes lie up to 62 cycles with 4 lanes. With these and 1024 numbers SOFTMAX takes 851 cycles, LAYERNORM 888,
-RMSNORM 588, GELU 295, ADD 271. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from
+passes lie up to 63 cycles with 4 lanes. With these and 1024 numbers SOFTMAX takes 854 cycles, LAYERNORM 891,
+RMSNORM 590, GELU 297, ADD 272. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from
 registers, and with ADD from the other's ``valid``; ``valid`` and payload of the outputs from registers.
 Cost with 4 lanes and 2048 numbers (Yosys, xcup): 11,200 LUT, 550 shift registers, 7,400 flip-flops, 57 DSP, 4 block
 RAM; a lane more is about 2,400 LUT and 12 DSP. Four lanes take what a pseudo-channel sends, four sums a beat.
@@ -54,13 +54,13 @@ Reference: SADDLE III and IV-C (SFU: maximum, exponentials, adder tree, divider;
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.ram import Ram
 from rtl.pim.sfu_control import SfuControl
-from rtl.pim.sfu_lane import SfuLane
+from rtl.pim.sfu_lane import SfuLane, delay
 from rtl.pim.sfu_maximum import SfuMaximum
 from rtl.pim.sfu_output import SfuOutput
 from rtl.pim.sfu_total import SfuTotal
@@ -126,17 +126,16 @@ class BufferDieSfu(Unit):
         # lanes: what comes, or what is stored
         for k, lane in enumerate(lanes):
             m.submodules[f"lane{k}"] = lane
-            x, weight, bias = (Signal(32, name=f"{name}{k}", reset_less=True) for name in ("x", "weight", "bias"))
             operands = self.i_operands.payload
-            with m.If(enable):
-                m.d.sync += [x.eq(self.i_row.payload.data[k]),
-                             weight.eq(Mux(control.weighs, operands.weight[k], ONE)),
-                             bias.eq(Mux(control.biases, operands.bias[k], 0))]
+            weight, bias = Mux(control.weighs, operands.weight[k], ONE), Mux(control.biases, operands.bias[k], 0)
             stored = ram.read_data.word_select(k, 32)
+            x = delay(m, enable, self.i_row.payload.data[k], 1, f"come{k}")
             m.d.comb += [
                 lane.kind.eq(control.kind), lane.factor.eq(control.factor), lane.addend.eq(control.addend),
-                lane.x.eq(Mux(control.replays, stored, x)), lane.weight.eq(weight), lane.bias.eq(bias),
-                lane.row.eq(stored), lane.sum.eq(tree.sums[k]),
+                lane.x.eq(delay(m, enable, Mux(control.replays, stored, x), 1, f"x{k}")),
+                lane.weight.eq(delay(m, enable, weight, 2, f"weight{k}")),
+                lane.bias.eq(delay(m, enable, bias, 2, f"bias{k}")),
+                lane.row.eq(delay(m, enable, stored, 1, f"row{k}")), lane.sum.eq(tree.sums[k]),
                 tree.terms[k].eq(lane.term), tree.addends[k].eq(lane.other),
                 ram.write_data.word_select(k, 32).eq(lane.store),
                 maximum.values[k].eq(lane.store), output.results[k].eq(lane.result),

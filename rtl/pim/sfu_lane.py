@@ -11,7 +11,7 @@ The pass (:mod:`rtl.pim.sfu_passes`) says which of the places a number goes thro
 on their way. -inf is stored as the most negative finite number where it is to be multiplied by a sigmoid, which is
 0 there, so that SiLU and GELU of -inf are 0.
 
-Latency: see :func:`~rtl.pim.sfu_passes.pass_times`, where x is there at time 1. Throughput: a number a cycle.
+Latency: see :func:`~rtl.pim.sfu_passes.pass_times`, where x is there at time 2. Throughput: a number a cycle.
 Everything holds without ``enable``.
 """
 
@@ -53,9 +53,9 @@ class SfuLane(Unit):
     factor, addend: In(32)
         The same for all numbers of a pass.
     x, weight, bias: In(32)
-        At time 1.
+        At time 2.
     row: In(32)
-        The number as it was stored, one cycle behind ``fetch``.
+        The number as it was stored, two cycles behind ``fetch``.
     sum: In(32)
         ``term`` + ``other``, from the tree.
     term, other: Out(32)
@@ -93,7 +93,7 @@ class SfuLane(Unit):
         p, x = self.p, self.x
 
         def when(*kinds: SfuPass) -> Signal:
-            # a cycle late: at time 1, when the first number of a pass comes
+            # a cycle late: at time 1, before the first number of a pass comes
             signal = Signal(name="in_" + "_".join(kind.name.lower() for kind in kinds), reset_less=True)
             m.d.sync += signal.eq(Cat(self.kind == kind for kind in kinds).any())
             return signal
@@ -128,7 +128,7 @@ class SfuLane(Unit):
         m.submodules.reciprocal = reciprocal = Reciprocal(p.reciprocal)
         m.submodules.by_row = gate = FloatMultiplier(p.multiplier)
         m.d.comb += [reciprocal.x.eq(self.sum), gate.b.eq(self.row),
-                     gate.a.eq(delay(m, self.enable, reciprocal.result, 1, "sigmoid"))]
+                     gate.a.eq(delay(m, self.enable, reciprocal.result, 2, "sigmoid"))]
 
         bounded = Mux(x == _MINUS_INFINITY, _MINUS_LARGEST, x)
         is_nan = (x[23:31] == 255) & (x[:23] != 0)

@@ -1,7 +1,8 @@
 """The passes of a row through the lanes of the special function unit, and when a word is where.
 
 An operation is one to three passes. A word of the row is issued in some cycle of a pass, its time 0, and is at time
-1 in front of the lanes; what follows is fixed by the pass, as nothing in the lanes waits unless all wait.
+2 in front of the lanes, so that no memory is in front of them; what follows is fixed by the pass, as nothing in the
+lanes waits unless all wait.
 """
 
 import dataclasses
@@ -55,18 +56,18 @@ class PassTimes:
 def pass_times(p: BufferDieSfuParams) -> dict[SfuPass, PassTimes]:
     """Times of all passes."""
     product, total, power = p.multiplier.stages, p.adder.stages, p.exp2.stages
-    scaled = 1 + product + total                        # behind a product and a sum
-    shifted = 1 + total
-    silu = 1 + product + power + total + p.reciprocal.stages
+    scaled = 2 + product + total                        # behind a product and a sum
+    shifted = 2 + total
+    silu = 2 + product + power + total + p.reciprocal.stages
     gelu = silu + 2 * product + total
-    finish = 1 + 2 * product + total
+    finish = 2 + 2 * product + total
     return {
-        SfuPass.COPY: PassTimes(result=1),
-        SfuPass.RELU: PassTimes(result=1),
+        SfuPass.COPY: PassTimes(result=2),
+        SfuPass.RELU: PassTimes(result=2),
         SfuPass.FINISH: PassTimes(result=finish),
-        # one cycle for the memory, in which the reciprocal waits
-        SfuPass.SILU: PassTimes(store=1, fetch=silu, result=silu + 1 + product),
-        SfuPass.GELU: PassTimes(store=1, fetch=gelu, result=gelu + 1 + product),
+        # two cycles for the memory, in which the reciprocal waits
+        SfuPass.SILU: PassTimes(store=2, fetch=silu, result=silu + 2 + product),
+        SfuPass.GELU: PassTimes(store=2, fetch=gelu, result=gelu + 2 + product),
         SfuPass.SCALE: PassTimes(store=scaled),
         SfuPass.EXP: PassTimes(store=shifted + product + power, terms=shifted + product + power),
         SfuPass.SQUARES: PassTimes(store=shifted, terms=shifted + product),

@@ -25,6 +25,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.arith.float_adder import FloatAdder
 from rtl.arith.float_multiplier import FloatMultiplier
 from rtl.arith.int_to_float import IntToFloat
+from rtl.arith.pipeline import wire
 from rtl.arith.reciprocal import Reciprocal
 from rtl.arith.reciprocal_sqrt import ReciprocalSqrt
 from rtl.unit import Unit
@@ -103,29 +104,30 @@ class SfuTotal(Unit):
                 TotalUse.ROOT: moved + p.reciprocal_sqrt.stages}
 
         running, now = Signal(), Signal(range(max(ends.values()) + 1))
-        seen = Signal(range(stages + 1))                # words and steps, up to a full adder
+        later = wire(m, Mux(running, now + 1, 0), "later")
+        seen, full = Signal(range(stages)), Signal()    # words and steps, up to a full adder
+        adds_epsilon = Signal()
         moves = self.enable & (self.i_valid | running)
         with m.If(self.fresh):
-            m.d.sync += [running.eq(0), seen.eq(0)]
+            m.d.sync += [running.eq(0), seen.eq(0), full.eq(0), adds_epsilon.eq(0)]
         with m.Elif(self.enable):
-            m.d.sync += now.eq(Mux(running, now + 1, 0))
+            m.d.sync += [now.eq(later), adds_epsilon.eq(running & (later == averaged))]
             with m.If(self.i_valid & self.last):
                 m.d.sync += running.eq(1)
             with m.If(self.done):
                 m.d.sync += running.eq(0)
-            with m.If(moves & (seen != stages)):
-                m.d.sync += seen.eq(seen + 1)
+            with m.If(moves & ~full):
+                m.d.sync += [seen.eq(seen + 1), full.eq(seen == stages - 1)]
 
         # what comes out before the adder is full was in it before this row
-        partial = Mux(seen == stages, adder.result, 0)
+        partial = Mux(full, adder.result, 0)
         held = Signal(32, reset_less=True)
         with m.If(self.enable & Cat(now == at for at in (0, 2, 4, first, third)).any()):
             m.d.sync += held.eq(partial)
-        pairs = running & (now != averaged)
         m.d.comb += [
             adder.enable.eq(moves),
-            adder.a.eq(Mux(pairs, held, Mux(running, mean.result, self.word))),
-            adder.b.eq(Mux(running & (now == averaged), self.epsilon, partial)),
+            adder.a.eq(Mux(adds_epsilon, mean.result, Mux(running, held, self.word))),
+            adder.b.eq(Mux(adds_epsilon, self.epsilon, partial)),
             to_float.value.eq(self.length), mean.a.eq(adder.result), mean.b.eq(reciprocal.result),
             reciprocal.x.eq(Mux(self.purpose == TotalUse.DIVIDE, adder.result, to_float.result)),
             root.x.eq(adder.result),

@@ -137,16 +137,16 @@ def sfu_cycles(p: BufferDieSfuParams, op: SfuOp, length: int) -> SfuCycles:
     summed = tree + 3 + 3 * added
     averaged = summed + multiplied
     lanes = {
-        SfuOp.COPY: 1, SfuOp.RELU: 1, SfuOp.SILU: 2 + 2 * multiplied + powered + added + inverted,
-        SfuOp.GELU: 2 + 4 * multiplied + powered + 2 * added + inverted,
-    }.get(op, 1 + 2 * multiplied + added)
+        SfuOp.COPY: 2, SfuOp.RELU: 2, SfuOp.SILU: 4 + 2 * multiplied + powered + added + inverted,
+        SfuOp.GELU: 4 + 4 * multiplied + powered + 2 * added + inverted,
+    }.get(op, 2 + 2 * multiplied + added)
     # from the last word of a pass to the first of the next one
-    root = 1 + added + multiplied + 1 + averaged + added + rooted + 1
+    root = 2 + added + multiplied + 1 + averaged + added + rooted + 1
     between = {
-        SfuOp.SOFTMAX: [1 + multiplied + added + min(2, p.levels + 1) + 2,
-                        1 + added + multiplied + powered + 1 + summed + inverted + 1],
+        SfuOp.SOFTMAX: [2 + multiplied + added + min(2, p.levels + 1) + 2,
+                        2 + added + multiplied + powered + 1 + summed + inverted + 1],
         SfuOp.RMSNORM: [root],
-        SfuOp.LAYERNORM: [1 + added + 1 + averaged + 1, root],
+        SfuOp.LAYERNORM: [2 + added + 1 + averaged + 1, root],
     }.get(op, [])
     # a word a cycle, the first one in cycle 1
     begin = 1 + sum(words - 1 + gap for gap in between)
