@@ -1,16 +1,21 @@
-"""The README's table of areas: the array in three modes on three device families, beside public designs.
+"""The documentation's tables of areas and frequencies.
 
-``python -m scripts.synthesis_table`` prints it (about five minutes: ECP5 is placed and routed);
-``--readme FILE`` also puts it between the markers of that file.
+``python -m scripts.synthesis_table`` prints the README's: the array in three modes on three device families, beside
+public designs (about five minutes: ECP5 is placed and routed); ``--readme FILE`` also puts it between the markers of
+that file. With ``--blocks FILE`` it is the table of the Manager's blocks instead, at their default sizes (half an
+hour), between the markers of FILE. ``--json FILE`` keeps its figures: what is there already is not measured again.
 """
 
 import argparse
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gen.report import Report
-from gen.synth import compare
+from gen.report import Report, write_atomic
+from gen.synth import RESOURCES, TARGETS, compare, synthesize
+from rtl.registry import BLOCKS
 from rtl.tile.pe_array import PEArray
 from sim_models.params.tile import PEArrayParams
 
@@ -21,6 +26,9 @@ PUBLIC = {
     "a public INT8 MXU (systolic)": (65.8, 33.8, 296.6, 3618, 75.3),
 }
 COLUMNS = ("8 x 8 array, int8", "LUT/MAC xcup", "LUT/MAC xc7", "LUT/MAC xcup, no DSP", "DSP", "FF xcup", "MHz ECP5")
+#: blocks of the Manager, small ones first
+MANAGER = ("axi_lite", "intensity_scheduler", "manager_registers", "draft_controller", "eager_pool", "softmax_unit",
+           "shared_pool", "manager")
 _MARKED = re.compile(r"(<!-- synthesis -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -35,7 +43,7 @@ def measure(report: Report) -> str:
     rows = [[name, *(figures[t][i]["lut_per_mac"] for t in ("xcup", "xc7", "no_dsp")), figures["xcup"][i]["dsp"],
              figures["xcup"][i]["ff"], figures["ecp5"][i]["fmax_mhz"]] for i, name in enumerate(MODES)]
     rows += [[name, *lut, 64, ff, mhz] for name, (*lut, ff, mhz) in PUBLIC.items()]
-    text = "".join(f"| {' | '.join(map(str, row))} |\n" for row in (COLUMNS, ["---"] * len(COLUMNS), *rows))
+    text = _table(COLUMNS, rows)
     text += "\nBoth modes over systolic only (SPECTRA, whole tile: LUT +82%, FF +79%, DSP +10.4%):\n"
     for target in ("xcup", "xc7"):
         both = figures[target][2]["relative"]
@@ -43,16 +51,41 @@ def measure(report: Report) -> str:
     return text
 
 
+def measure_blocks(report: Report, kept: Path | None) -> str:
+    """Synthesise the Manager's blocks, each on every family, and make the table."""
+    figures: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
+    for target in TARGETS:
+        for name in MANAGER:
+            key = f"{name} {target}"
+            if key not in figures:
+                unit = BLOCKS[name].unit(BLOCKS[name].params())
+                with report.status(f"synthesising {name} for {target}") as tell:
+                    figures[key] = synthesize(unit, target, place=target == "ecp5", timeout=7200, progress=tell)
+                report.line(f"{key}: " + ", ".join(f"{k} {v}" for k, v in figures[key].items() if v))
+                if kept:
+                    write_atomic(kept, (json.dumps(figures, indent=1) + "\n").encode())
+    used = [r for r in RESOURCES if any(row[r] for row in figures.values())]
+    rows = [[f"`{name}`", target, *(figures[f"{name} {target}"][r] for r in used),
+             figures[f"{name} {target}"]["fmax_mhz"] or ""] for name in MANAGER for target in TARGETS]
+    return _table(("block", "family", *(r.upper() if r != "carry" else r for r in used), "MHz"), rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in (head, ["---"] * len(head), *rows))
+
+
 def main() -> None:
-    """Print the table, and put it where it belongs."""
+    """Print a table, and put it where it belongs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--readme", type=Path, help="file whose table is replaced")
+    parser.add_argument("--readme", type=Path, help="file whose table of the array is replaced")
+    parser.add_argument("--blocks", type=Path, help="file whose table of the Manager's blocks is replaced")
+    parser.add_argument("--json", type=Path, help="figures of the Manager's blocks")
     args = parser.parse_args()
-    text = measure(Report())
+    text = measure_blocks(Report(), args.json) if args.blocks else measure(Report())
     print(text, end="")
-    if args.readme:
-        before = args.readme.read_text()
-        args.readme.write_text(_MARKED.sub(lambda m: m[1] + text + m[2], before))
+    target = args.blocks or args.readme
+    if target:
+        target.write_text(_MARKED.sub(lambda m: m[1] + text + m[2], target.read_text()))
 
 
 if __name__ == "__main__":
