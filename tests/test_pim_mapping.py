@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim_models.golden.pim_exact import dot, rounded
-from sim_models.golden.pim_mapping import SPLITS, Attention, Gemv, PimMappingError
+from sim_models.golden.pim_mapping import SPLITS, Attention, Gemv, PimMappingError, in_a_row
 from sim_models.golden.pim_stack import Command, PimStack, Work
 from sim_models.params.pim import PimStackParams
 
@@ -60,6 +60,22 @@ def test_int8_is_the_integer_product() -> None:
     np.testing.assert_array_equal(gemv(SMALL, x, w).view(np.int32), want)
     extreme = np.full((77, 3), -128, np.int8)
     np.testing.assert_array_equal(gemv(SMALL, extreme[:, 0], extreme).view(np.int32), [77 << 14] * 3)
+
+
+@pytest.mark.parametrize("k", [20, 300])
+def test_products_in_a_row(k: int) -> None:
+    gen = np.random.default_rng(k)
+    xs = [operands(gen, "fp16", k) for _ in range(5)]
+    w = operands(gen, "fp16", k, 30)
+    mapping, stack = Gemv(SMALL, w), PimStack(SMALL)
+    stack.run(mapping.image())
+    programs = [mapping.run(x, turn=at % 2) for at, x in enumerate(xs)]
+    work = in_a_row(programs)
+    assert sorted(map(id, work)) == sorted(id(one) for program in programs for one in program)
+    # where x fits half a buffer, the next one is loaded behind the first sums
+    assert (work[2] is programs[1][0]) == (k == 20)
+    want = rounded(dot(np.ascontiguousarray(w.T)[None], np.stack(xs)[:, None]), "float32")
+    np.testing.assert_array_equal(np.stack(stack.run(work).results), want)
 
 
 def test_infinities_and_nan_stay_where_they_belong() -> None:

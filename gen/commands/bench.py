@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gen import bench, bench_manager
+from gen import bench, bench_manager, bench_pim
 from gen.bench_meter import Meter, MeterFactory
 from gen.commands.arguments import add_build_dir, build_dir
 from gen.errors import ToolError
@@ -13,6 +13,7 @@ from gen.report import Report
 if TYPE_CHECKING:
     from gen.emit import Design
     from sim_models.params.manager import ManagerParams
+    from sim_models.params.pim import PimStackParams
 
 __all__ = ["EXAMPLES", "add_arguments", "run", "with_engines"]
 
@@ -22,13 +23,15 @@ examples:
   speculoos bench engine --m 9 --k 64 --n 172
   speculoos bench engine --m 1-17 --k 96 --n 256 --mode auto,systolic
   speculoos bench engine --baselines --plot baselines.png
-  speculoos bench manager --json manager.json --plot manager.png --timeline run.json"""
+  speculoos bench manager --json manager.json --plot manager.png --timeline run.json
+  speculoos bench pim --plain --json pim.json --plot pim.png"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What :mod:`gen.bench` asks for, and the build folder."""
     bench.add_arguments(parser)
     bench_manager.add_arguments(parser)
+    bench_pim.add_arguments(parser)
     add_build_dir(parser)
 
 
@@ -36,7 +39,10 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Measure; engines are built when the arguments have been checked."""
     from gen.config import resolve
     from sim_models.params.manager import ManagerParams
+    from sim_models.params.pim import PimStackParams
     params = resolve(args.design, args.settings).params
+    if type(params) is PimStackParams:
+        return with_engines(args, lambda _: bench_pim.run(args, report, _stack(args), params))
     if type(params) is ManagerParams:
         return with_engines(args, lambda _: bench_manager.run(args, report, _manager(args), params))
     return with_engines(args, lambda make: bench.run(args, report, make))
@@ -48,6 +54,16 @@ def _manager(args: argparse.Namespace) -> bench_manager.MeterFactory:
         require("g++", "make", "perl", "verilator")
         from tb.manager.manager_meter import ManagerMeter
         return ManagerMeter(p, build_dir(args), tokens=tokens, prompts=prompts)
+
+    return make
+
+
+def _stack(args: argparse.Namespace) -> bench_pim.MeterFactory:
+    def make(p: "PimStackParams") -> bench_pim.Meter:
+        from gen.doctor import require
+        require("g++", "make", "perl", "verilator")
+        from tb.pim.stack_meter import StackMeter
+        return StackMeter(p, build_dir(args), seed=args.seed)
 
     return make
 

@@ -22,7 +22,7 @@ A word of V holds one column at 16 positions, and blocks of 64 P positions follo
 moves nothing: it writes its own words of K, and those words of V in which it takes a lane.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from sim_models.golden.pim_stack import Command, Work, words_of
 from sim_models.params.pim import PimStackParams
 
-__all__ = ["SPLITS", "Attention", "Gemv", "PimMappingError"]
+__all__ = ["SPLITS", "Attention", "Gemv", "PimMappingError", "in_a_row"]
 
 SPLITS = ("none", "bank", "group")
 
@@ -201,6 +201,24 @@ def _check_capacity(p: PimStackParams, address: int, words: int) -> None:
     if address + words > p.words:
         raise PimMappingError(f"words {address} to {address + words - 1} of each bank are needed, a bank has "
                               f"{p.words}")
+
+
+def in_a_row(programs: Sequence[list[Work]]) -> list[Work]:
+    """Products one after the other: x of the next one is loaded while the one before is computed.
+
+    This needs programs of :meth:`Gemv.run` whose ``turn`` alternates, and an x that fits half a buffer.
+    """
+    out: list[Work] = []
+    early = False
+    for here, after in zip(programs, [*programs[1:], None], strict=True):
+        rest = here[1:] if early else here
+        loads = [one.command for one in (*here, *(after or [])) if one.command.op == "load"]
+        early = after is not None and len(loads) == 2 and loads[0].base != loads[1].base
+        out += rest
+        if early and after is not None:
+            first = next(k for k in range(len(out) - 1, -1, -1) if out[k] is here[1])
+            out.insert(first + 1, after[0])
+    return out
 
 
 class Attention:

@@ -12,6 +12,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -86,9 +87,16 @@ def tool_versions() -> dict[str, str]:
             "g++": line.splitlines()[0]}
 
 
-def compiled_once(modules: Iterable[str]) -> str:
-    """Control file that makes Verilator compile modules apart, so that their instances share the code."""
-    return "".join(["`verilator_config\n", *(f'hier_block -module "{name}"\n' for name in modules)])
+def compiled_once(verilog: str, modules: Iterable[str]) -> tuple[str, str]:
+    """Verilog and a control file that make Verilator compile modules apart, so that their instances share the code.
+
+    The modules get short names: of long ones it makes different abbreviations in different places.
+    """
+    control = "`verilator_config\n"
+    for number, name in enumerate(modules):
+        verilog = re.sub(rf"\b{re.escape(name)}\b", f"apart_{number}", verilog)
+        control += f'hier_block -module "apart_{number}"\n'
+    return verilog, control
 
 
 def keyed_folder(root: Path, name: str, parts: Mapping[str, object],

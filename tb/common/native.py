@@ -70,7 +70,9 @@ def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Pa
     tools = toolchain()
     shim = Path(__file__).with_name("native.cpp").read_text()
     header = _header(tuple(ports), _port_names(verilog, top))
-    control = {"once.vlt": compiled_once(once)} if once else {}
+    control: dict[str, str] = {}
+    if once:
+        verilog, control["once.vlt"] = compiled_once(verilog, once)
 
     def make(folder: Path) -> None:
         for name, text in {"design.v": verilog, "shim.cpp": shim, "ports.h": header, **control}.items():

@@ -159,12 +159,15 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
     trace = {"": [], "vcd": ["--trace"], "fst": ["--trace-fst"]}[kind]
     modules = [name for name, block in design.blocks.items() if block in once and name != design.top]
     flags = [*_FLAGS, *trace, *(["--hierarchical"] if modules else [])]
-    control += compiled_once(modules) if modules else ""
+    verilog = design.verilog
+    if modules:
+        verilog, apart = compiled_once(verilog, modules)
+        control += apart
     libs = config.libs_dir
 
     def make(folder: Path) -> None:
         sources = ["design.v"]
-        (folder / "design.v").write_text(design.verilog)
+        (folder / "design.v").write_text(verilog)
         if control:
             (folder / "control.vlt").write_text(control)
             sources.insert(0, "control.vlt")
@@ -177,7 +180,7 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
         ], folder, tools.env, f"module {design.top}")
 
     folder, reused = keyed_folder(build_root, design.top, {
-        "verilog": design.verilog, "top": design.top, "flags": flags, "control": control,
+        "verilog": verilog, "top": design.top, "flags": flags, "control": control,
         "libs": str(libs)}, make)
     return Build(folder, design.top, kind, reused, unit_ports(unit))
 

@@ -52,6 +52,12 @@ class Maker:
                for i in range(self.p.pseudo_channels) for g in range(4) for b in range(4)]
         return [*out, self.load()]
 
+    def fill_all(self, count: int) -> list[Work]:
+        """Give the first words of every bank a value, the same ones in all pseudo-channels; finite numbers."""
+        words = self.gen.standard_normal((16, count, self.p.lanes)).astype(np.float16).view(np.uint16)
+        return [Work(Command(op="write", mask=self.everybody, group=at // 4, bank=at % 4, count=count), words[at])
+                for at in range(16)]
+
     def load(self) -> Work:
         """Fill the lower half of all buffers, or less."""
         count = min(16, self.p.buffer_words)
