@@ -25,7 +25,7 @@ VARIANTS: dict[str, dict[str, object]] = {
 #: what the simulator compiles once, and not sixteen times
 ONCE = ("bank_pe",)
 #: words of a bank, and of the buffer, that the bench fills and uses: all of a small one
-USED = 64
+USED = 32
 
 
 class Host:
