@@ -15,7 +15,7 @@ from rtl.pim_layouts import DramColumnOp, DramError
 from sim_models.params.pim import DramBankParams
 from tests.formal_tools import Proven, Violated, check
 
-TIMING = {"rcd": 2, "rp": 2, "ras": 3, "ccd": 2, "cl": 2, "rtp": 2, "wr": 5, "wtr": 2, "rfc": 2, "refi": 30}
+TIMING = {"rcd": 2, "rp": 2, "ras": 3, "ccd": 2, "cl": 3, "rtp": 2, "wr": 5, "wtr": 2, "rfc": 2, "refi": 30}
 
 
 class Specification(Elaboratable):

@@ -17,7 +17,7 @@ P = PseudoChannelParams(lanes=2, format="int8")
 
 @pytest.mark.parametrize(("unit", "luts", "ffs", "dsps", "blocks"), [
     (PimDecoder(P), 300, 220, 1, 0), (DramRows(P.bank), 280, 90, 0, 0), (MacSequencer(P), 550, 330, 0, 0),
-    (GlobalBuffer(P), 600, 420, 0, 4), (SumReader(P), 550, 780, 0, 0), (PimResponder(P), 400, 50, 0, 0),
+    (GlobalBuffer(P), 550, 560, 0, 4), (SumReader(P), 550, 780, 0, 0), (PimResponder(P), 400, 50, 0, 0),
 ], ids=["decoder", "rows", "sequencer", "buffer", "reader", "responder"])
 def test_budget(unit: Unit, luts: int, ffs: int, dsps: int, blocks: int) -> None:
     figures = synthesize(unit, "ecp5")

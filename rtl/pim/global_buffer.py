@@ -10,7 +10,7 @@ Latency: ``cl`` cycles from ``step`` to ``words``, as in the banks. Throughput: 
 
 from typing import Any
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -77,19 +77,21 @@ class GlobalBuffer(Unit):
             m.submodules[f"memory_{i}"] = memory
         self._load(m, memories)
 
-        # The step travels beside the word from the bank; the memories are read two cycles before it arrives.
+        # The step travels beside the word from the bank; the memories are read three cycles before it arrives.
         steps: list[Any] = [self.step]
         for age in range(1, p.cl + 1):
             step = Signal(mac_step(p), name=f"step_{age}")
             m.d.sync += step.eq(steps[-1])
             steps.append(step)
-        asked, came, gone = steps[p.cl - 2], steps[p.cl - 1], steps[p.cl]
-        for memory in memories:
-            m.d.comb += [memory.read_en.eq(1), memory.read_addr.eq(asked.address[2:])]
-        one = Signal(p.word_width)
-        m.d.comb += one.eq(Array(memory.read_data for memory in memories)[came.address[:2]])
+        asked, came, gone = steps[p.cl - 3], steps[p.cl - 1], steps[p.cl]
+        read = Signal(data.ArrayLayout(p.word_width, MEMORIES))
         for i, memory in enumerate(memories):
-            m.d.sync += self.words[i].eq(Mux(came.spread == PimSpread.ALL, one, memory.read_data))
+            m.d.comb += [memory.read_en.eq(1), memory.read_addr.eq(asked.address[2:])]
+            m.d.sync += read[i].eq(memory.read_data)
+        one = Signal(p.word_width)
+        m.d.comb += one.eq(read[came.address[:2]])
+        for i in range(MEMORIES):
+            m.d.sync += self.words[i].eq(Mux(came.spread == PimSpread.ALL, one, read[i]))
         m.d.comb += [self.o_step[name].eq(gone[name]) for name in ("valid", "first", "index", "int8")]
         m.d.comb += self.by_group.eq(gone.spread == PimSpread.GROUP)
         return m

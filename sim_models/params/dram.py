@@ -20,7 +20,7 @@ class DramTiming(Params):
     rp: int = param(7, "PRECHARGE to ACTIVATE or REFRESH, cycles", low=1, high=64)
     ras: int = param(17, "ACTIVATE to PRECHARGE, cycles", low=1, high=128)
     ccd: int = param(2, "READ or WRITE to READ or WRITE, cycles", low=1, high=64)
-    cl: int = param(7, "READ to its word, cycles", low=2, high=64)
+    cl: int = param(7, "READ to its word, cycles", low=3, high=64)
     rtp: int = param(3, "READ to PRECHARGE, cycles", low=1, high=64)
     wr: int = param(14, "WRITE to PRECHARGE, cycles", low=1, high=128)
     wtr: int = param(10, "WRITE to READ, cycles", low=1, high=128)
@@ -42,7 +42,7 @@ class DramTiming(Params):
 #: named timings: HBM3, the default, and small numbers with which every rule matters in a short test
 TIMINGS: dict[str, dict[str, int]] = {
     "hbm3": {},
-    "fast": {"rcd": 3, "rp": 2, "ras": 7, "ccd": 1, "cl": 2, "rtp": 2, "wr": 4, "wtr": 3, "rfc": 6, "refi": 60},
+    "fast": {"rcd": 3, "rp": 2, "ras": 7, "ccd": 1, "cl": 3, "rtp": 2, "wr": 4, "wtr": 3, "rfc": 6, "refi": 60},
 }
 
 
