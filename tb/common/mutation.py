@@ -30,9 +30,9 @@ _SELECT_BITS = 16
 
 _LIST = r'''
 import sys; from pyosys import libyosys as ys
-top, n, seed = sys.argv[1:]; d = ys.Design()
+top, n, seed, cells = sys.argv[1:]; d = ys.Design()
 for c in ("read_verilog -nomem2reg design.v", f"hierarchy -top {top}", "proc", "memory_collect", "flatten",
-          "opt_clean", "autoname", f"mutate -list {n} -seed {seed} -o list.txt", "write_rtlil design.il"):
+          "opt_clean", "autoname", f"mutate -list {n} -seed {seed} -o list.txt {cells}", "write_rtlil design.il"):
     d.run_pass(c)
 '''
 _APPLY = r'''
@@ -94,7 +94,8 @@ class MutationReport:
         return len(self.killed) / (len(self.killed) + len(self.survivors))
 
 
-def mutants(unit: Unit, count: int, seed: int, build_root: Path) -> MutantSet:
+def mutants(unit: Unit, count: int, seed: int, build_root: Path, *,
+            without: Sequence[str] = ()) -> MutantSet:
     """Choose mutants evenly over the netlist and compile all of them at once.
 
     Parameters
@@ -107,6 +108,8 @@ def mutants(unit: Unit, count: int, seed: int, build_root: Path) -> MutantSet:
         Of the choice.
     build_root:
         Folder of all builds.
+    without:
+        Patterns of cells that are left alone, as ``"pool.*"`` for all within the part ``pool``.
 
     Raises
     ------
@@ -121,8 +124,11 @@ def mutants(unit: Unit, count: int, seed: int, build_root: Path) -> MutantSet:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "design.v").write_text(design.verilog)
-        _yosys(_LIST, work, design.top, str(2 * count), str(seed))
-        lines = [ln for ln in (work / "list.txt").read_text().splitlines() if not _untouchable(ln)][:count]
+        _yosys(_LIST, work, design.top, str(2 * count), str(seed),
+               " ".join(["*", *(f"c:{pattern} %d" for pattern in without)]))
+        fixed = _fixed((work / "design.il").read_text())
+        lines = [ln for ln in (work / "list.txt").read_text().splitlines()
+                 if not _untouchable(ln) and not fixed & {(_option(ln, "cell"), _option(ln, "port"))}][:count]
         if not lines:
             raise ValueError(f"{design.top} has nothing to mutate")
         chosen = [line.replace("mutate ", f"mutate -ctrl mutsel {_SELECT_BITS} {i} ", 1)
@@ -148,13 +154,22 @@ def _untouchable(line: str) -> bool:
     return re.search(r"-port (\w*CLK|ARST|SRST)\b|-wire (clk|rst)\b", line) is not None
 
 
+def _fixed(netlist: str) -> set[tuple[str, str]]:
+    """Cells and ports that must stay constant: enables and resets of a memory's reads without a clock."""
+    cells = re.findall(r"cell \$mem_v2 \\?(\S+)\n(.*?)\n  end\n", netlist, re.DOTALL)
+    return {(name, port) for name, text in cells if re.search(r"\\RD_CLK_ENABLE \d+'[1x]*0", text)
+            for port in ("RD_EN", "RD_ARST", "RD_SRST")}
+
+
+def _option(line: str, name: str) -> str:
+    found = re.search(rf"-{name} (\S+)", line)
+    return found[1].lstrip("\\") if found else ""
+
+
 def _parse(number: int, line: str) -> Mutant:
-    def option(name: str) -> str:
-        found = re.search(rf"-{name} (\S+)", line)
-        return found[1].lstrip("\\") if found else ""
-    wire = option("wire")
-    return Mutant(number, option("mode"), option("cell"), option("port"), int(option("portbit") or 0),
-                  f"{wire}[{option('wirebit')}]" if wire else "")
+    wire = _option(line, "wire")
+    return Mutant(number, _option(line, "mode"), _option(line, "cell"), _option(line, "port"),
+                  int(_option(line, "portbit") or 0), f"{wire}[{_option(line, 'wirebit')}]" if wire else "")
 
 
 def run_mutants(chosen: MutantSet, stimulus: Callable[[NativeSim], object], *, jobs: int = 2,
