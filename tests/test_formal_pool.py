@@ -64,7 +64,8 @@ def test_lists_keep_every_token_in_order(entries: int) -> None:
 @pytest.mark.parametrize("entries", [1, 2])
 def test_pool_keeps_every_token_in_order_and_never_stands_still(entries: int) -> None:
     spec = pool(entries)
-    assert isinstance(check(spec, spec.inputs), Proven)
+    # half a minute on an idle machine
+    assert isinstance(check(spec, spec.inputs, timeout=1800), Proven)
 
 
 @pytest.mark.parametrize("change", [
