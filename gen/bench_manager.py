@@ -27,7 +27,7 @@ __all__ = ["Case", "Meter", "MeterFactory", "add_arguments", "cases", "costs", "
 FIXED = (2, 4, 8)
 WAITING = ("locked", "eager_full", "pool_full", "idle")
 #: how many times faster than the paper's the engines of the tables are, and those of the share of deciding
-TABLES, DECIDING = 100, 10
+TABLES, DECIDING = 200, 20
 DECIDING_TARGET = 0.0083
 #: rows of a pass from which the tiles are bound by arithmetic, in the second setting
 FEW_ROWS = 20
@@ -82,8 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("for the manager")
     group.add_argument("--batch", type=_batches, metavar="LIST", default=[1, 4, 16],
                        help="batch sizes, as 1,4,16 (default)")
-    group.add_argument("--tau", type=_taus, metavar="LIST", default=[0.05, 0.3],
-                       help="thresholds of H, as 0.05,0.3 (default)")
+    group.add_argument("--tau", type=_taus, metavar="LIST", default=[0.01, 0.1, 0.5],
+                       help="thresholds of H, as 0.01,0.1,0.5 (default)")
     group.add_argument("--tokens", type=_tokens, metavar="N", default=24, help="tokens of each request (default: 24)")
     group.add_argument("--timeline", type=Path, metavar="FILE.json",
                        help="also write one run as a Chrome trace, and FILE.png")
@@ -192,11 +192,11 @@ def cases(taus: Sequence[float], batch: int, p: "ManagerParams") -> "Iterator[Ca
         yield Case("-p", tau, (change(fixed, eager=False),))
         yield Case("-s", tau, _starts(fixed, batch))
         yield Case("full", tau, _starts(full, batch))
-        yield Case("confidence", tau, _starts(change(full, policy=CONFIDENCE), batch))
+        yield Case("confidence", tau, (change(full, policy=CONFIDENCE),))
     low, high = quantise(min(taus)), quantise(max(taus))
     # light load: long drafts
     table = tuple(low + (high - low) * n // 7 for n in range(8))
-    yield Case("table", None, _starts(change(base, taus=table), batch))
+    yield Case("table", None, (change(base, taus=table),))
     yield Case("oracle", None, _starts(change(base, tau=ONE // 2), batch))
 
 

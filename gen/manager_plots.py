@@ -42,8 +42,8 @@ def manager_plot(rows: Sequence[Mapping[str, Any]], path: Path, report: Report) 
         for n, variant in enumerate(_BARS):
             right.bar([k + 0.16 * (n - 2) for k in range(len(batches))], [gain(variant, b) for b in batches], 0.15,
                       label=variant)
-        right.plot(range(len(batches)), [max(gain(v, b) for v in fixed) for b in batches], "k_", markersize=30,
-                   label="best fixed d")
+        right.hlines([max(gain(v, b) for v in fixed) for b in batches], [k - 0.42 for k in range(len(batches))],
+                     [k + 0.42 for k in range(len(batches))], "k", linewidth=1.2, label="best fixed d > 0")
         for ax, title in ((left, "fixed draft length (as Fig. 3)"), (right, "variants, best tau (as Fig. 14)")):
             ax.axhline(1, color="#333333", linewidth=0.8)
             ax.set_xticks(range(len(batches)), [str(b) for b in batches])
