@@ -54,7 +54,8 @@ class StackMeter:
             return self.gen.integers(-128, 128, shape, np.int8)
         return self.gen.standard_normal(shape).astype(np.float16)
 
-    def _write(self, work: Sequence[Work]) -> None:
+    def write(self, work: Sequence[Work]) -> None:
+        """Bring data into the banks."""
         self.model.run(work)
         self.host.run(work)
 
@@ -78,7 +79,7 @@ class StackMeter:
         """w [K, N], float16 or int8, with an x that is drawn."""
         mapping = Gemv(self.p, w)
         name = f"{w.dtype} {w.shape[0]} x {w.shape[1]}"
-        self._write(mapping.image())
+        self.write(mapping.image())
         x = self._operands(w.dtype, len(w))
         alone = mapping.run(x)
         course, _ = self.run(alone, name)
@@ -92,7 +93,7 @@ class StackMeter:
         """A head of ``size`` elements over ``length`` positions."""
         mapping = Attention(self.p, size, length)
         q, k, v = (self._operands(np.dtype(np.float16), *s) for s in ((size,), (length, size), (length, size)))
-        self._write(mapping.write(k, v))
+        self.write(mapping.write(k, v))
         work = mapping.run(q, length)
         course, _ = self.run(work, f"attention over {length}")
         return Measured(course.cycles, 0.0, bank_cycles(self.p, work), course.hits + course.misses, course.hit_rate,
@@ -104,7 +105,7 @@ class StackMeter:
         filled = min(_FILLED, p.words)
         maker, everybody = Maker(p, gen), (1 << p.pseudo_channels) - 1
         fill = maker.fill_all(filled)
-        self._write(fill)
+        self.write(fill)
         done = 0
         while done < count:
             try:
