@@ -47,10 +47,14 @@ class Maker:
         return (self.gen.standard_normal(count) * 3).astype(np.float32).view(np.uint32)
 
     def fill(self) -> list[Work]:
-        """Give every word that is used a value, another one in each bank; all of the buffers."""
-        out = [Work(Command(op="write", mask=1 << i, group=g, bank=b, count=self.used), self.words(self.used))
-               for i in range(self.p.pseudo_channels) for g in range(4) for b in range(4)]
+        """Give every word that is used a value, one of its own in some banks of each pseudo-channel."""
+        banks = [(g, b) for g in range(4) for b in range(4)]
+        out = [self._write(self.everybody, *bank) for bank in banks]
+        out += [self._write(1 << i, *banks[self._int(0, 15)]) for i in range(self.p.pseudo_channels)]
         return [*out, self.load()]
+
+    def _write(self, mask: int, group: int, bank: int) -> Work:
+        return Work(Command(op="write", mask=mask, group=group, bank=bank, count=self.used), self.words(self.used))
 
     def fill_all(self, count: int) -> list[Work]:
         """Give the first words of every bank a value, the same ones in all pseudo-channels; finite numbers."""
