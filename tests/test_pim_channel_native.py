@@ -85,6 +85,7 @@ def test_reset_at_any_cycle(host: ChannelHost) -> None:
         kept = [c for c in session.commands if not words(c)]
         host.send(Session.at_once(kept, session.data[:0]))
         host.sim.step(int(gen.integers(1, 400)))
+        assert host.sim.get("error") == 0
         host.restart(int(gen.integers(1, 4)))
         maker.restart()
         host.run(maker.make(12), f"session after reset {number}")

@@ -129,7 +129,8 @@ class SessionMaker:
         p, gen = self.p, self._gen
         name = str(gen.choice(["address", "count", "base", "first", "outputs", "spread", "int8"]))
         edge = {"address": [p.words - 1, p.words - c.count, p.words - c.count + 1, p.words, (1 << 24) - 1],
-                "count": [0, 0, p.buffer_words + 1, p.words, 300], "base": [p.buffer_words - 1, p.buffer_words, 2, 65535],
+                "count": [0, 0, p.buffer_words + 1, p.words, 300],
+                "base": [p.buffer_words - 1, p.buffer_words, 2, 65535],
                 "first": [p.half - 1, p.accumulators - 1, p.accumulators, 255],
                 "outputs": [0, p.half, p.half + 1, 255], "spread": ["invalid"], "int8": [not c.int8]}[name]
         value = edge[int(gen.integers(len(edge)))]
