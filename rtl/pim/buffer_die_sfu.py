@@ -43,8 +43,8 @@ operations of one pass; what belongs to the command is taken up to its ``last`` 
 by it. Unknown operations take a row, and no operands.
 
 Latency and throughput: see ``sim_models.golden.buffer_die_sfu.sfu_cycles``; a pass is a beat a cycle, and between
-passes lie up to 63 cycles with 4 lanes. With these and 1024 numbers SOFTMAX takes 854 cycles, LAYERNORM 891,
-RMSNORM 590, GELU 297, ADD 272. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from
+passes lie up to 64 cycles with 4 lanes. With these and 1024 numbers SOFTMAX takes 857 cycles, LAYERNORM 895,
+RMSNORM 593, GELU 299, ADD 274. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from
 registers, and with ADD from the other's ``valid``; ``valid`` and payload of the outputs from registers.
 Cost with 4 lanes and 2048 numbers (Yosys, xcup): 11,100 LUT, 630 shift registers, 8,600 flip-flops, 57 DSP, 4 block
 RAM; a lane more is about 2,400 LUT and 12 DSP. Four lanes take what a pseudo-channel sends, four sums a beat.

@@ -161,7 +161,7 @@ class SfuControl(Unit):
         """Where words are in the lanes, by the time since they were issued."""
         p = self.p
         times = pass_times(p)
-        levels = p.levels * p.adder.stages
+        levels = 1 + p.levels * p.adder.stages
         depth = max(max(each.result or 0, each.store or 0, (each.terms or 0) + levels) for each in times.values())
         there, lasts = Signal(depth + 1), Signal(depth + 1)
         m.d.comb += [there[0].eq(s.issue), lasts[0].eq(s.issue_last), s.empty.eq(~there[1:].any())]

@@ -133,9 +133,10 @@ class SfuLane(Unit):
         bounded = Mux(x == _MINUS_INFINITY, _MINUS_LARGEST, x)
         is_nan = (x[23:31] == 255) & (x[:23] != 0)
         rectified = Mux(relu & x[31] & ~is_nan, 0, x)
+        chosen = Mux(plain, rectified, Mux(gated, gate.result, self.sum))
         m.d.comb += [
             self.store.eq(Mux(gated, bounded, Mux(exp, exp2.result, shift.result))),
-            self.result.eq(Mux(plain, rectified, Mux(gated, gate.result, self.sum))),
+            self.result.eq(delay(m, self.enable, chosen, 1, "chosen")),
             *(unit.enable.eq(self.enable) for unit in (scale, shift, weigh, exponent, exp2, reciprocal, gate)),
         ]
         return m

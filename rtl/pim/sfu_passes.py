@@ -58,16 +58,17 @@ def pass_times(p: BufferDieSfuParams) -> dict[SfuPass, PassTimes]:
     product, total, power = p.multiplier.stages, p.adder.stages, p.exp2.stages
     scaled = 2 + product + total                        # behind a product and a sum
     shifted = 2 + total
-    silu = 2 + product + power + total + p.reciprocal.stages
+    in_lanes = 1 + total                                # the adders behind the lanes, with their operands' registers
+    silu = 2 + product + power + in_lanes + p.reciprocal.stages
     gelu = silu + 2 * product + total
-    finish = 2 + 2 * product + total
+    finish = 2 + 2 * product + in_lanes
     return {
-        SfuPass.COPY: PassTimes(result=2),
-        SfuPass.RELU: PassTimes(result=2),
-        SfuPass.FINISH: PassTimes(result=finish),
+        SfuPass.COPY: PassTimes(result=3),
+        SfuPass.RELU: PassTimes(result=3),
+        SfuPass.FINISH: PassTimes(result=finish + 1),
         # two cycles for the memory, in which the reciprocal waits
-        SfuPass.SILU: PassTimes(store=2, fetch=silu, result=silu + 2 + product),
-        SfuPass.GELU: PassTimes(store=2, fetch=gelu, result=gelu + 2 + product),
+        SfuPass.SILU: PassTimes(store=2, fetch=silu, result=silu + 3 + product),
+        SfuPass.GELU: PassTimes(store=2, fetch=gelu, result=gelu + 3 + product),
         SfuPass.SCALE: PassTimes(store=scaled),
         SfuPass.EXP: PassTimes(store=shifted + product + power, terms=shifted + product + power),
         SfuPass.SQUARES: PassTimes(store=shifted, terms=shifted + product),

@@ -103,15 +103,21 @@ class SfuTotal(Unit):
         ends = {TotalUse.DIVIDE: total + p.reciprocal.stages, TotalUse.MEAN: averaged,
                 TotalUse.ROOT: moved + p.reciprocal_sqrt.stages}
 
+        is_mean = self.purpose == TotalUse.MEAN
+        end = Mux(is_mean, ends[TotalUse.MEAN], Mux(self.purpose == TotalUse.DIVIDE, ends[TotalUse.DIVIDE],
+                                                   ends[TotalUse.ROOT]))
+
         running, now = Signal(), Signal(range(max(ends.values()) + 1))
         later = wire(m, Mux(running, now + 1, 0), "later")
         seen, full = Signal(range(stages)), Signal()    # words and steps, up to a full adder
-        adds_epsilon = Signal()
+        # decided a cycle ahead
+        adds_epsilon, at_end = Signal(), Signal()
         moves = self.enable & (self.i_valid | running)
         with m.If(self.fresh):
-            m.d.sync += [running.eq(0), seen.eq(0), full.eq(0), adds_epsilon.eq(0)]
+            m.d.sync += [running.eq(0), seen.eq(0), full.eq(0), adds_epsilon.eq(0), at_end.eq(0)]
         with m.Elif(self.enable):
-            m.d.sync += [now.eq(later), adds_epsilon.eq(running & (later == averaged))]
+            m.d.sync += [now.eq(later), adds_epsilon.eq(running & (later == averaged)),
+                         at_end.eq(running & (later == end))]
             with m.If(self.i_valid & self.last):
                 m.d.sync += running.eq(1)
             with m.If(self.done):
@@ -139,11 +145,8 @@ class SfuTotal(Unit):
         with m.If(self.enable & divides):
             m.d.sync += nothing.eq(adder.result[23:31] == 0)
         quotient = Mux(self.purpose == TotalUse.DIVIDE, reciprocal.result, root.result)
-        is_mean = self.purpose == TotalUse.MEAN
-        end = Mux(is_mean, ends[TotalUse.MEAN], Mux(self.purpose == TotalUse.DIVIDE, ends[TotalUse.DIVIDE],
-                                                   ends[TotalUse.ROOT]))
         m.d.comb += [
-            self.done.eq(self.enable & running & (now == end)), self.zero.eq(nothing & ~is_mean),
+            self.done.eq(self.enable & at_end), self.zero.eq(nothing & ~is_mean),
             self.result.eq(Mux(is_mean, mean.result, Mux(nothing, 0, quotient))),
         ]
         return m

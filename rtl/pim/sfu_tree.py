@@ -7,8 +7,8 @@
     term 2 -+- + --'                  and one more are used
     term 3 -'
 
-Latency: ``adder.stages`` in each lane, that times ``levels`` across. Throughput: a word a cycle. Everything holds
-without ``enable``.
+Latency: a cycle and ``adder.stages`` in each lane, or that times ``levels`` across. Throughput: a word a cycle.
+Everything holds without ``enable``.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from rtl.arith.float_adder import FloatAdder
-from rtl.arith.pipeline import wire
+from rtl.pim.sfu_lane import delay
 from rtl.unit import Unit
 from sim_models.params.sfu import BufferDieSfuParams
 
@@ -35,7 +35,7 @@ class SfuTree(Unit):
         Constant while words are inside.
     terms, addends: In(ArrayLayout(32, lanes))
     keep: In(lanes)
-        Terms that count; those that do not are +0. Across alone.
+        Terms that count; those that do not are +0.
     sums: Out(ArrayLayout(32, lanes))
         Not across.
     total: Out(32)
@@ -64,8 +64,10 @@ class SfuTree(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         lanes = self.p.lanes
-        nodes: list[Any] = [wire(m, Mux(self.keep[k], self.terms[k], 0), f"kept{k}") for k in range(lanes)]
-        adders = []
+        kept: list[Any] = [delay(m, self.enable, Mux(self.keep[k], self.terms[k], 0), 1, f"kept{k}")
+                           for k in range(lanes)]
+        added = [delay(m, self.enable, self.addends[k], 1, f"added{k}") for k in range(lanes)]
+        nodes, adders = kept, []
         for k in range(lanes):
             m.submodules[f"adder{k}"] = adder = FloatAdder(self.p.adder)
             m.d.comb += [adder.enable.eq(self.enable), self.sums[k].eq(adder.result)]
@@ -78,8 +80,8 @@ class SfuTree(Unit):
             nodes = [next(free).result for _ in level]
         m.d.comb += self.total.eq(nodes[0])
         # the last adder is none of the tree's
-        pairs.append((self.terms[lanes - 1], self.addends[lanes - 1]))
+        pairs.append((kept[lanes - 1], added[lanes - 1]))
         for k, (left, right) in enumerate(pairs):
-            m.d.comb += [adders[k].a.eq(Mux(self.across, left, self.terms[k])),
-                         adders[k].b.eq(Mux(self.across, right, self.addends[k]))]
+            m.d.comb += [adders[k].a.eq(Mux(self.across, left, kept[k])),
+                         adders[k].b.eq(Mux(self.across, right, added[k]))]
         return m

@@ -132,14 +132,15 @@ def sfu_cycles(p: BufferDieSfuParams, op: SfuOp, length: int) -> SfuCycles:
         raise ValueError(f"a length from 0 to {p.max_length} was wanted, not {length}")
     words = max(1, -(-length // p.lanes))
     multiplied, added, powered, inverted, rooted = 3, 6, 5, 6, 8
-    tree = p.levels * added
+    # registers in front of the adders behind the lanes, and behind the lanes
+    tree = 1 + p.levels * added
     # behind the last word: partial sums are added in pairs, the second pair at 3, and twice more what comes of them
     summed = tree + 3 + 3 * added
     averaged = summed + multiplied
     lanes = {
-        SfuOp.COPY: 2, SfuOp.RELU: 2, SfuOp.SILU: 4 + 2 * multiplied + powered + added + inverted,
-        SfuOp.GELU: 4 + 4 * multiplied + powered + 2 * added + inverted,
-    }.get(op, 2 + 2 * multiplied + added)
+        SfuOp.COPY: 3, SfuOp.RELU: 3, SfuOp.SILU: 6 + 2 * multiplied + powered + added + inverted,
+        SfuOp.GELU: 6 + 4 * multiplied + powered + 2 * added + inverted,
+    }.get(op, 4 + 2 * multiplied + added)
     # from the last word of a pass to the first of the next one
     root = 2 + added + multiplied + 1 + averaged + added + rooted + 1
     between = {
