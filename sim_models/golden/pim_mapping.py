@@ -127,7 +127,10 @@ class Gemv:
     def _blocks(self, turn: int) -> Iterator[tuple[int, int, int]]:
         """Sums that are computed, and then read, together: their results leave a beat a cycle for the whole stack."""
         beats = max(4, self.p.pseudo_channels * (4 if self.split == "none" else 1))
-        return _accumulate(self.p, self.rounds, self.chunks * self.p.ccd, beats, turn)
+        work = self.chunks * self.p.ccd
+        # the first block must not be in the half in which the last one of the product before is
+        odd = len(list(_accumulate(self.p, self.rounds, work, beats))) % 2
+        return _accumulate(self.p, self.rounds, work, beats, turn * odd)
 
     def image(self) -> list[Work]:
         """The commands that write w into the banks."""
@@ -153,8 +156,8 @@ class Gemv:
     def run(self, x: NDArray[Any], form: str | None = None, *, turn: int = 0) -> list[Work]:
         """The commands that compute with an x of K elements; results are ``form`` (default: float32 or int32).
 
-        Of products in a row every other one has ``turn`` 1: it uses the other halves of buffers and accumulators
-        first, so that x is loaded while the product before it is computed.
+        Of products in a row every other one has ``turn`` 1: it uses the other half of the buffers, so that x is
+        loaded while the product before it is computed, and halves of accumulators take turns.
         """
         p, mask, int8 = self.p, (1 << self.p.pseudo_channels) - 1, bool(self.w.dtype == np.int8)
         if x.shape != (self.k,) or x.dtype != self.w.dtype:
