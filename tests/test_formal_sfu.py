@@ -93,7 +93,7 @@ class Specification(Elaboratable):
 class Progress(Elaboratable):
     """Nothing hangs: if all that is asked for is there, a command has its response within ``LONGEST`` cycles."""
 
-    LONGEST = 36
+    LONGEST = 40
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
@@ -129,7 +129,7 @@ def _prove(make: Any = SfuControl) -> Any:
 def _look(make: Any = SfuControl) -> Any:
     """Two commands at least, one behind the other."""
     specification = Progress(make(P))
-    return check(specification, specification.inputs, frames=80)
+    return check(specification, specification.inputs, frames=88)
 
 
 def _changed(old: str, new: str) -> Any:
