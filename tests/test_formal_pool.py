@@ -136,10 +136,10 @@ def test_eager_pool_keeps_every_token_in_order(entries: int) -> None:
 @pytest.mark.parametrize("change", [
     ("(~self.moved.valid | self.moved.ready)", "1"),
     ("& ~self.full & ~self.command.valid", "& ~self.full"),
-    ("lists.pop.eq((command.action == EagerAction.DROP_FIRST) & (lists.count != 0))",
+    ("lists.pop.eq((command.action == EagerAction.DROP_FIRST) & lists.some)",
      "lists.pop.eq(command.action == EagerAction.DROP_FIRST)"),
     ("lists.drop.eq(command.action == EagerAction.FLUSH)", "lists.drop.eq(0)"),
-    ("self.move & (lists.count != 0)", "self.move & (lists.count > 1)"),
+    ("self.move & lists.some", "self.move & (lists.count > 1)"),
 ], ids=["overwritten", "collision", "empty", "flush", "last"])
 def test_broken_eager_pools_are_noticed(change: tuple[str, str]) -> None:
     spec = eager(2, changed(eager_pool, "EagerPool", change))

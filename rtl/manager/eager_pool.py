@@ -102,14 +102,14 @@ class EagerPool(Unit):
         with m.Elif(self.command.valid):
             m.d.comb += [
                 lists.request.eq(command.request), lists.drop.eq(command.action == EagerAction.FLUSH),
-                lists.pop.eq((command.action == EagerAction.DROP_FIRST) & (lists.count != 0)),
+                lists.pop.eq((command.action == EagerAction.DROP_FIRST) & lists.some),
             ]
         with m.Elif(self.insert.valid & self.insert.ready):
             m.d.comb += [lists.request.eq(self.insert.payload.request), lists.append.eq(1)]
         with m.Else():
             m.d.comb += [
                 lists.request.eq(self.move_request), lists.pop.eq(self.moving),
-                self.moving.eq(self.move & (lists.count != 0) & (~self.moved.valid | self.moved.ready)),
+                self.moving.eq(self.move & lists.some & (~self.moved.valid | self.moved.ready)),
             ]
 
         # Payload
