@@ -1,8 +1,8 @@
-"""Bring ``docs/performance.md`` up to date: run the commands that it names, put in what they print and draw.
+"""Bring the pages of measured figures up to date: run the commands that they name, put in what these print and draw.
 
-    python -m scripts.performance
+    python -m scripts.performance [performance] [manager]
 
-A block of the page begins with ``<!-- output: COMMAND -->`` and ends with ``<!-- end -->``; what lies between is
+A block of a page begins with ``<!-- output: COMMAND -->`` and ends with ``<!-- end -->``; what lies between is
 replaced. The figures are cycles of the RTL, so they are the same on every machine.
 """
 
@@ -16,9 +16,10 @@ from pathlib import Path
 from gen.cli import main
 from gen.report import write_atomic
 
-__all__ = ["PAGE", "commands", "refresh"]
+__all__ = ["PAGES", "commands", "refresh"]
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGES = {name: _DOCS / f"{name}.md" for name in ("performance", "manager")}
 _BLOCK = re.compile(r"(<!-- output: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -50,5 +51,8 @@ def refresh(text: str) -> str:
 
 
 if __name__ == "__main__":
-    write_atomic(PAGE, refresh(PAGE.read_text(encoding="utf-8")))
-    print(f"wrote {PAGE}")
+    for page in sys.argv[1:] or PAGES:
+        if page not in PAGES:
+            sys.exit(f"{', '.join(PAGES)} was wanted, not {page}")
+        write_atomic(PAGES[page], refresh(PAGES[page].read_text(encoding="utf-8")))
+        print(f"wrote {PAGES[page]}")

@@ -5,18 +5,21 @@ import shlex
 import pytest
 
 from gen.cli import COMMANDS
-from scripts.performance import PAGE, commands, refresh
+from scripts.performance import PAGES, commands, refresh
 
 
-def test_the_page_names_commands_and_their_output() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("page", "least", "says"), [
+    ("performance", 4, "SPECTRA's Fig. 6"), ("manager", 1, "SADDLE Fig. 14"),
+])
+def test_a_page_names_commands_and_their_output(page: str, least: int, says: str) -> None:
+    text = PAGES[page].read_text(encoding="utf-8")
     found = commands(text)
-    assert len(found) >= 4
+    assert len(found) >= least
     for command in found:
         program, name, *_ = shlex.split(command)
         assert (program, name in COMMANDS) == ("speculoos", True)
         assert f"<!-- output: {command} -->\n```text\n$ {command}\n" in text
-    assert "SPECTRA's Fig. 6" in text
+    assert says in text
 
 
 def test_a_block_is_made_anew() -> None:
