@@ -18,8 +18,8 @@ the same adders; the two sums are added up on reading.
 
 Latency: `BankPEParams.latency` (7 cycles with 16 FP16 lanes) from a step to a read that finds it, which takes
 `BankPEParams.read_latency` (2) cycles. Throughput: a step and a read a cycle, in any order of accumulators, also the
-same one again and again. Cost (xcup, with memory): 247 LUTs and 1 DSP a lane for FP16, 264 and 2 for both formats; see
-docs/pim.md. No back-pressure.
+same one again and again. Cost (xcup, with memory): 247 LUTs and 1 DSP a lane for FP16, 264 and 2 for both formats;
+see docs/pim.md. No back-pressure.
 """
 
 from typing import Any
