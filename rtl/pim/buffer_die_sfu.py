@@ -47,7 +47,8 @@ passes lie up to 64 cycles with 4 lanes. With these and 1024 numbers SOFTMAX tak
 RMSNORM 593, GELU 299, ADD 274. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from
 registers, and with ADD from the other's ``valid``; ``valid`` and payload of the outputs from registers.
 Cost with 4 lanes and 2048 numbers (Yosys, xcup): 11,100 LUT, 630 shift registers, 9,000 flip-flops, 57 DSP, 4 block
-RAM; a lane more is about 2,400 LUT and 12 DSP. ECP5 with one lane: 68 MHz (nextpnr). Four lanes take what a pseudo-channel sends, four sums a beat.
+RAM; a lane more is about 2,400 LUT and 12 DSP. ECP5 with one lane: 68 MHz (nextpnr). Four lanes
+take what a pseudo-channel sends, four sums a beat.
 No operation takes a row that is longer than ``max_length``, not even those of one pass.
 Reference: SADDLE III and IV-C (SFU: maximum, exponentials, adder tree, divider; norms, residuals, activations).
 """
