@@ -83,8 +83,9 @@ class Play:
             "awready", "wready", "arready", "bvalid", "bresp", "rvalid", "rdata", "rresp")}
         ports = {name: int(getattr(d, name).value) for name in (
             "write", "write_address", "write_data", "write_strobe", "read_address")}
-        want: dict[str, int] = {"awready": o.aw_ready, "wready": o.w_ready, "arready": o.ar_ready, "bvalid": o.b is not None,
-                "rvalid": o.r is not None, "write": o.write is not None}
+        want: dict[str, int] = {
+            "awready": o.aw_ready, "wready": o.w_ready, "arready": o.ar_ready, "bvalid": o.b is not None,
+            "rvalid": o.r is not None, "write": o.write is not None}
         if o.b is not None:
             want["bresp"] = o.b
         if o.r is not None:
