@@ -27,7 +27,7 @@ class Violated(str):
     """A violation happens; says in which frame."""
 
 
-def check(specification: Any, inputs: list[Any], *, frames: int | None = None,
+def check(specification: Any, inputs: list[Any], *, frames: int | None = None, simplify: bool = False,
           timeout: float = 300) -> Proven | Bounded | Violated:
     """Check the assertions of a module under its assumptions, from reset on.
 
@@ -41,6 +41,8 @@ def check(specification: Any, inputs: list[Any], *, frames: int | None = None,
         Signals that may have any value in any cycle.
     frames: int, optional
         Look at so many cycles (bounded model checking, ABC ``bmc3``); else prove for all (ABC ``pdr``).
+    simplify: bool
+        First join what is always equal (ABC ``dc2``, ``scorr``): worth its time in large circuits.
     timeout: float
         Seconds.
 
@@ -63,7 +65,8 @@ def check(specification: Any, inputs: list[Any], *, frames: int | None = None,
             "write_aiger -I -B -zinit spec.aig"]}, folder, timeout=timeout)
         abc = pathlib.Path(importlib.util.find_spec("pyosys").origin).with_name("yosys-abc")  # type: ignore
         engine = f"pdr -T {timeout:.0f}" if frames is None else f"bmc3 -F {frames} -T {timeout:.0f}"
-        _, text = run_process([str(abc), "-c", f"read_aiger spec.aig; fold; strash; print_stats; {engine}"],
+        smaller = "dc2; scorr; " if simplify else ""
+        _, text = run_process([str(abc), "-c", f"read_aiger spec.aig; fold; strash; {smaller}print_stats; {engine}"],
                               tool="ABC", cwd=folder, timeout=timeout + 60)
     violated = re.search(r"Output .* was asserted in frame (\d+)", text)
     if violated:
