@@ -1,6 +1,6 @@
 """The Manager between engines that keep their rules: a proof, a bounded check, and broken Managers that are noticed.
 
-They are those of ``docs/formal.md``. H has 3 bits here, and settings are fixed for each check; the text of the hardware is the same.
+H has 3 bits here, and settings are fixed for each check; the text of the hardware is the same.
 """
 
 import pytest
