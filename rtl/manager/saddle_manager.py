@@ -23,7 +23,9 @@ work meanwhile.
 Latency: from the last beat to the decision ``SoftmaxUnitParams.latency`` (57 with 8 logits a cycle) and 3 cycles, if
 the Manager waits for it; all else as of ``manager``. Throughput: ``logit_lanes`` logits a cycle. ``irq``: 2 cycles
 after a request's last token was taken; see ``manager_registers``. ``logits.ready`` does not look at ``logits``.
-Reference: SADDLE IV.
+
+Cost of 128 requests, 4 micro-batches, 512 + 4 x 128 entries and 8 logits a cycle (Yosys, xcup): 17,700 LUT, 2,200 LUT
+as memory, 530 shift registers, 9,600 flip-flops, 2 block RAMs, 32 DSP. Reference: SADDLE IV.
 """
 
 from typing import Any
