@@ -1,6 +1,6 @@
 """Bring the pages of measured figures up to date: run the commands that they name, put in what these print and draw.
 
-    python -m scripts.performance [performance] [manager]
+    python -m scripts.performance [performance] [manager] [pim_stack]
 
 A block of a page begins with ``<!-- output: COMMAND -->`` and ends with ``<!-- end -->``; what lies between is
 replaced. The figures are cycles of the RTL, so they are the same on every machine.
@@ -19,7 +19,7 @@ from gen.report import write_atomic
 __all__ = ["PAGES", "commands", "refresh"]
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = {name: _DOCS / f"{name}.md" for name in ("performance", "manager")}
+PAGES = {name: _DOCS / f"{name}.md" for name in ("performance", "manager", "pim_stack")}
 _BLOCK = re.compile(r"(<!-- output: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -9,7 +9,7 @@ from scripts.performance import PAGES, commands, refresh
 
 
 @pytest.mark.parametrize(("page", "least", "says"), [
-    ("performance", 4, "SPECTRA's Fig. 6"), ("manager", 1, "SADDLE Fig. 14"),
+    ("performance", 4, "SPECTRA's Fig. 6"), ("manager", 1, "SADDLE Fig. 14"), ("pim_stack", 2, "SADDLE Fig. 9"),
 ])
 def test_a_page_names_commands_and_their_output(page: str, least: int, says: str) -> None:
     text = PAGES[page].read_text(encoding="utf-8")
