@@ -33,7 +33,7 @@ FIGURES = ("cells", "area_um2", "nand2", "lut", "lutram", "srl", "ff", "dsp", "b
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Design, device and effort."""
     add_design(parser)
-    parser.add_argument("--target", metavar="FAMILY", default="xcup", 
+    parser.add_argument("--target", metavar="FAMILY", default="xcup",
                         choices=("xcup", "xc7", "ecp5", "osu018"),
                         help="device family: xcup, xc7 or ecp5, or the standard cells osu018 (default: xcup)")
     parser.add_argument("--place", action="store_true", help="place and route for the frequency (ecp5 alone)")
