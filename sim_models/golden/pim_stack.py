@@ -24,7 +24,7 @@ STATUSES = ("ok", "count", "format", "address", "buffer", "accumulator", "channe
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command to the stack, field by field as in ``rtl.pim_layouts.stack_command``.
+    """A command to the stack: what ``rtl.pim_layouts.stack_command`` has in its parts, side by side.
 
     ``op`` is load, write, mac, read or sfu; ``mask`` has a bit for each pseudo-channel that takes part.
     """
@@ -40,10 +40,9 @@ class Command:
     deal: bool = False
     #: load: the words are the SFU's results, and zeros behind them
     from_sfu: bool = False
-    # mac: sums `first` ... of `chunks` words each
+    # mac: `outputs` sums, `first` and those behind it, of `count` words each
     base: int = 0
     outputs: int = 0
-    chunks: int = 0
     first: int = 0
     spread: str = "all"
     clear: bool = False
