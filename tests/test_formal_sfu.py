@@ -22,10 +22,10 @@ from tests.formal_tools import Bounded, Proven, Violated, check
 class Short(BufferDieSfuParams):
     """Pipelines of one stage: words are as many as ever, and on their way for a third of the cycles."""
 
-    adder = FloatAdderParams(stages=1) 
+    adder = FloatAdderParams(stages=1)
     multiplier = FloatMultiplierParams(stages=1)
-    exp2 = Exp2Params(stages=1)        
-    reciprocal = ReciprocalParams(stages=1) 
+    exp2 = Exp2Params(stages=1)
+    reciprocal = ReciprocalParams(stages=1)
 
 
 P = Short(lanes=1, max_length=2)
