@@ -16,6 +16,7 @@ from tb.common.patterns import bursts, random
 from tb.common.scenarios import every_scenario, play
 from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source
+from tb.pim.stack_host import ONCE as ONCE
 from tb.pim.stack_host import StackCodecs, assemble
 from tb.pim.stack_sessions import Maker
 
@@ -26,9 +27,6 @@ VARIANTS: dict[str, dict[str, object]] = {
     "fast": {**_SMALL, "pseudo_channels": 3},
     "one_int8": {**_SMALL, "pseudo_channels": 1, "format": "int8", "open_rows": 1},
 }
-#: what the simulator compiles once
-ONCE = ("pseudo_channel", "bank_group")
-
 
 class Host:
     """All drivers of the stack, and its golden model."""
