@@ -27,8 +27,8 @@ Latency: 4 cycles from a command to its unit; a MAC reads its first word ``rcd``
 open), and its sums are complete ``cl + 1`` cycles and the latency of `bank_pe` after its last word.
 Throughput: a word of every bank each ``ccd`` cycles. With two open rows they change without a gap where
 ``rtp + rp + rcd <= (columns + 1) * ccd`` and ``ras + rp <= 2 * columns * ccd``; with one, each change takes
-``rtp + rp + rcd`` instead of ``ccd`` cycles. With HBM3 timing that is 0.99 of a word each ``ccd`` cycles, 0.92 with
-refreshes (one open row: 0.81 and 0.75; `tests/test_pim_channel_golden.py`).
+``rtp + rp + rcd`` instead of ``ccd`` cycles. With HBM3 timing that is at least 0.99 of a word each ``ccd`` cycles,
+0.92 with refreshes (one open row: 0.81 and 0.75; `tests/test_pim_channel_golden.py`).
 Cost without banks and processing elements (`gen.synth` of the parts, xcup, 16 lanes, 512 words of buffer): 3470 LUT,
 416 LUTRAM, 4770 FF, 1 DSP, 32 BRAM. On ECP5 the slowest part is the decoder, at 93 MHz.
 """
