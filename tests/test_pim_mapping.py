@@ -78,6 +78,13 @@ def test_products_in_a_row(k: int) -> None:
     np.testing.assert_array_equal(np.stack(stack.run(work).results), want)
 
 
+def test_a_large_matrix_is_written_in_parts() -> None:
+    """A command's number of words has 16 bits, a bank has more."""
+    p = SMALL.replace(pseudo_channels=1, rows=16384, columns=8)
+    image = [one.command for one in Gemv(p, np.ones((1, 16 * 70_000), np.int8), split="none", address=5).image()]
+    assert [(c.address, c.count) for c in image] == [(5, 65535), (65540, 4465)] * 16
+
+
 def test_infinities_and_nan_stay_where_they_belong() -> None:
     w = np.ones((20, 40), np.float16)
     w[3, 7], w[19, 8], w[5, 9], w[6, 9], w[0, 10] = np.inf, -np.inf, np.inf, -np.inf, np.nan

@@ -36,13 +36,14 @@ __all__ = ["SPLITS", "Attention", "Gemv", "PimMappingError", "in_a_row"]
 SPLITS = ("none", "bank", "group")
 
 _GROUPS = _BANKS = 4
+#: cycles of a READ beside those of its sums, about
+_OVERHEAD = 24
+#: most words of a command
+_MOST_WORDS = (1 << 16) - 1
+
 
 class PimMappingError(ValueError):
     """Operands or sizes that the stack cannot take."""
-
-
-#: cycles of a READ beside those of its sums, about
-_OVERHEAD = 24
 
 
 def _accumulate(p: PimStackParams, rounds: int, work: int = 0, beats: int = 4,
@@ -149,8 +150,7 @@ class Gemv:
                 word = way * channels + i if self.across else way
                 mine = words[:, column, :, word]                            # [rounds, chunks, lanes]
                 mine = np.concatenate([mine[:, c:c + n].reshape(-1, p.lanes) for c, n in self.parts])
-                out.append(Work(Command(op="write", mask=1 << i, group=int(g), bank=int(b), address=self.address,
-                                        count=self.words), mine))
+                out += _writes(mine, self.address, mask=1 << i, group=int(g), bank=int(b))
         return out
 
     def run(self, x: NDArray[Any], form: str | None = None, *, turn: int = 0) -> list[Work]:
@@ -198,6 +198,13 @@ def _lanes(p: PimStackParams, dtype: Any) -> int:
         return 2 * p.lanes
     formats = [name for name, there in (("float16", p.fp16), ("int8", p.int8)) if there]
     raise PimMappingError(f"numbers of type {' or '.join(formats)} were wanted, not {dtype}")
+
+
+def _writes(words: NDArray[np.uint16], address: int, **bank: Any) -> Iterator[Work]:
+    """WRITEs of words [number, lanes] to a bank, from ``address`` on."""
+    for start in range(0, len(words), _MOST_WORDS):
+        part = words[start:start + _MOST_WORDS]
+        yield Work(Command(op="write", address=address + start, count=len(part), **bank), part)
 
 
 def _check_capacity(p: PimStackParams, address: int, words: int) -> None:
@@ -303,8 +310,8 @@ class Attention:
             first = max(0, -(-(start - column) // self.columns))
             mine = words[first * self.columns + column::self.columns]
             for b in range(_BANKS if len(mine) else 0):
-                yield Work(Command(op="write", mask=1 << i, group=int(g), bank=b, count=len(mine) * self.k_chunks,
-                                   address=self.address + first * self.k_chunks), mine[:, :, b].reshape(-1, p.lanes))
+                yield from _writes(mine[:, :, b].reshape(-1, p.lanes), self.address + first * self.k_chunks,
+                                   mask=1 << i, group=int(g), bank=b)
 
     def _write_values(self, v: NDArray[np.float16], start: int) -> Iterator[Work]:
         """The columns of every (i, g) in which a position is new, and all of them, zeros first, in a new block."""
