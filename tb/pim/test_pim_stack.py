@@ -28,6 +28,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "one_int8": {**_SMALL, "pseudo_channels": 1, "format": "int8", "open_rows": 1},
 }
 
+
 class Host:
     """All drivers of the stack, and its golden model."""
 
