@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gen.errors import UserError
+from gen.manager_report import WAITING
 from gen.manager_trace import Intervals, chrome_trace
 from gen.report import Report, write_atomic
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Case", "Meter", "MeterFactory", "add_arguments", "cases", "costs", "row", "run"]
 
 FIXED = (2, 4, 8)
-WAITING = ("locked", "eager_full", "pool_full", "idle")
 #: how many times faster than the paper's the engines of the tables are, and those of the share of deciding
 TABLES, DECIDING = 200, 20
 DECIDING_TARGET = 0.0083

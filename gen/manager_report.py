@@ -8,8 +8,9 @@ from gen.report import Report
 if TYPE_CHECKING:
     from sim_models.specdec.costs import MappedCosts
 
-__all__ = ["STEPS", "print_rows", "print_summary", "summary"]
+__all__ = ["STEPS", "WAITING", "print_rows", "print_summary", "summary"]
 
+#: counters of cycles in which an engine has nothing to do, and why
 WAITING = ("locked", "eager_full", "pool_full", "idle")
 #: variant, the one before it, and what SADDLE Fig. 14 has for the ratio (-d: over PIM-SD, 1.22 times slower)
 STEPS = (("-d", "best d", 1 / 1.22), ("-p", "-d", 1.52), ("-s", "-p", 1.24), ("full", "-s", 1.13))
@@ -26,6 +27,7 @@ tokens; locked to idle: cycles; deciding: share of cycles in which the Manager w
 
 def print_rows(report: Report, rows: Sequence[Mapping[str, Any]], costs: "Mapping[str, MappedCosts]") -> None:
     """A table for each setting."""
+    from sim_models.specdec.costs import RATIO
     for setting, c in costs.items():
         mine = [r for r in rows if r["costs"] == setting]
         alone = {r["batch"]: r["tokens_per_1000"] for r in mine if r["variant"] == "d = 0"}
@@ -36,9 +38,9 @@ def print_rows(report: Report, rows: Sequence[Mapping[str, Any]], costs: "Mappin
               r["start"] if r["start"] == r["batch"] else "", f"{r['tokens_per_1000']:.4f}",
               r["tokens_per_1000"] / alone[r["batch"]], r["draft_length"], r["acceptance"], r["wasted"],
               *(r[name] for name in WAITING), r["deciding_share"]] for r in mine],
-            f"{setting}: draft step {c.fc} a request near the banks or {9 * c.fc} on tiles, and {c.draft_attention} "
-            f"a request; pass max({c.weights}, {c.row} a row), and {c.attention} a row near the banks or "
-            f"{9 * c.attention} a request on tiles")
+            f"{setting}: draft step {c.fc} a request near the banks or {RATIO * c.fc} on tiles, and "
+            f"{c.draft_attention} a request; pass max({c.weights}, {c.row} a row), and {c.attention} a row near the banks or "
+            f"{RATIO * c.attention} a request on tiles")
         report.line()
     report.line(_LEGEND)
     report.line()
