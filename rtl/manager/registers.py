@@ -19,7 +19,7 @@ COUNTERS = {
     "idle": "neither a step nor a pass is under way",
     "softmax": "logits are on their way through the softmax unit",
     "deciding": "the Manager or the softmax unit is at work",
-    "masked": "logits without a distribution: all masked; the token 0 of probability 0 was drafted",
+    "masked": "logits without a distribution: all masked; the token drafted has probability 0",
     "drafted": "draft tokens that came",
     "stale": "draft tokens that came after their draft was broken",
     "eager": "draft tokens that went to an Eager Pool",
