@@ -240,7 +240,7 @@ class SharedPool(Unit):
         m.submodules.locked_counts = locked_counts = table(p.count_width + 1, p.requests)
         m.submodules.pending_firsts = pending_firsts = table(p.index_width, p.requests)
         m.submodules.ages = ages = table(p.age_width, p.requests)
-        locked, age = _ports(locked_counts, op.request), _ports(ages, op.request)
+        locked, age = _Ports(locked_counts, op.request), _Ports(ages, op.request)
         pending = pending_firsts.write_port()
         op.look_pending, op.finalist_pending = (pending_firsts.read_port(domain="comb") for _ in range(2))
         op.look_locked, op.ask = (locked_counts.read_port(domain="comb") for _ in range(2))
@@ -299,7 +299,7 @@ class SharedPool(Unit):
         p = self.p
         m.submodules.pending_hs = pending_hs = table(H_WIDTH, p.requests)
         m.submodules.hs_behind = hs_behind = table(H_WIDTH, p.entries)
-        first, behind = _ports(pending_hs, op.request), hs_behind.read_port(domain="comb")
+        first, behind = _Ports(pending_hs, op.request), hs_behind.read_port(domain="comb")
         link = hs_behind.write_port()
         next_h = Mux(op.insert, op.given_h, behind.data)
         m.d.comb += [
@@ -388,7 +388,7 @@ class _Operation:
         self.look = Signal(p.request_width)
 
 
-class _ports:
+class _Ports:
     """A table's ports for the request of the operation."""
 
     def __init__(self, memory: Any, request: Any) -> None:
