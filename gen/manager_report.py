@@ -39,8 +39,8 @@ def print_rows(report: Report, rows: Sequence[Mapping[str, Any]], costs: "Mappin
               r["tokens_per_1000"] / alone[r["batch"]], r["draft_length"], r["acceptance"], r["wasted"],
               *(r[name] for name in WAITING), r["deciding_share"]] for r in mine],
             f"{setting}: draft step {c.fc} a request near the banks or {RATIO * c.fc} on tiles, and "
-            f"{c.draft_attention} a request; pass max({c.weights}, {c.row} a row), and {c.attention} a row near the banks or "
-            f"{RATIO * c.attention} a request on tiles")
+            f"{c.draft_attention} a request; pass max({c.weights}, {c.row} a row), and {c.attention} a row near the "
+            f"banks or {RATIO * c.attention} a request on tiles")
         report.line()
     report.line(_LEGEND)
     report.line()
