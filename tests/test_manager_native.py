@@ -78,7 +78,7 @@ def test_every_cycle_is_the_golden_models(entries: int) -> None:
 
 @pytest.mark.parametrize("entries", POOLS)
 def test_texts_are_those_of_the_target(entries: int) -> None:
-    """Every variant, tau and capacity in turn, with batches from 1 to as many as there are requests."""
+    """A drawn share of all variants, taus and capacities; batches from 1 to as many as there are requests."""
     p = POOLS[entries]
     machine = Machine(p, Switches(), BUILDS)
     gen = np.random.default_rng(entries)
