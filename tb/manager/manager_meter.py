@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gen.manager_trace import Intervals
 from sim_models.golden.manager import Switches
 from sim_models.params.manager import ManagerParams, SaddleManagerParams
 from sim_models.specdec.costs import MappedCosts
@@ -18,8 +19,6 @@ from tb.manager.saddle_machine import SaddleMachine
 from tb.manager.saddle_play import Feed, logit_payloads, vector
 
 __all__ = ["ManagerMeter"]
-
-Intervals = list[tuple[str, int, int, int]]
 
 
 class ManagerMeter:
