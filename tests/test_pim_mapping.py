@@ -85,6 +85,13 @@ def test_a_large_matrix_is_written_in_parts() -> None:
     assert [(c.address, c.count) for c in image] == [(5, 65535), (65540, 4465)] * 16
 
 
+def test_a_read_has_no_more_results_than_it_can_count() -> None:
+    p = PimStackParams(pseudo_channels=64, lanes=4, accumulators=256, rows=512, columns=8)
+    work = Gemv(p, np.ones((1, 70_000), np.int8), split="none").run(np.ones(1, np.int8))
+    reads = [one.command for one in work if one.command.op == "read"]
+    assert [(c.values, c.first, c.last) for c in reads] == [(64512, 0, False), (5488, 128, True)]
+
+
 def test_infinities_and_nan_stay_where_they_belong() -> None:
     w = np.ones((20, 40), np.float16)
     w[3, 7], w[19, 8], w[5, 9], w[6, 9], w[0, 10] = np.inf, -np.inf, np.inf, -np.inf, np.nan

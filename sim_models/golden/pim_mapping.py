@@ -38,23 +38,24 @@ SPLITS = ("none", "bank", "group")
 _GROUPS = _BANKS = 4
 #: cycles of a READ beside those of its sums, about
 _OVERHEAD = 24
-#: most words of a command
-_MOST_WORDS = (1 << 16) - 1
+#: most words or results of a command
+_MOST = (1 << 16) - 1
 
 
 class PimMappingError(ValueError):
     """Operands or sizes that the stack cannot take."""
 
 
-def _accumulate(p: PimStackParams, rounds: int, work: int = 0, beats: int = 4,
-                half: int = 0) -> Iterator[tuple[int, int, int]]:
+def _accumulate(p: PimStackParams, rounds: int, work: int = 0, beats: int = 4, half: int = 0,
+                values: int = 1) -> Iterator[tuple[int, int, int]]:
     """Cut ``rounds`` sums into blocks for the two halves of the accumulators: (round, sums, first accumulator).
 
     Blocks are small, since the last one's sums are read when nothing else is left to be done; but not so small that
-    reading (``beats`` cycles a sum) would keep the banks waiting, which work ``work`` cycles on a sum.
+    reading (``beats`` cycles a sum) would keep the banks waiting, which work ``work`` cycles on a sum. Each sum has
+    so many ``values`` in the stack.
     """
     size = -(-_OVERHEAD // (work - beats)) if work > beats else p.half
-    size = min(size, p.half)
+    size = min(size, p.half, _MOST // values)
     for block, start in enumerate(range(0, rounds, size)):
         yield start, min(size, rounds - start), (block + half) % 2 * p.half
 
@@ -108,6 +109,8 @@ class Gemv:
             raise PimMappingError(f"K must be at most {((1 << p.terms_width) - 1) * self.lanes}, so that no sum can "
                                   f"overflow, not {self.k}")
         self._part = min(self.chunks, p.buffer_words // self.ways)
+        #: results of a sum in all banks together
+        self._values = 16 // self.ways * (1 if self.across else p.pseudo_channels)
 
     def _rounds(self, split: str, across: bool) -> tuple[int, int]:
         """Sums of a bank, and words of each."""
@@ -130,17 +133,16 @@ class Gemv:
         beats = max(4, self.p.pseudo_channels * (4 if self.split == "none" else 1))
         work = self.chunks * self.p.ccd
         # the first block must not be in the half in which the last one of the product before is
-        odd = len(list(_accumulate(self.p, self.rounds, work, beats))) % 2
-        return _accumulate(self.p, self.rounds, work, beats, turn * odd)
+        odd = len(list(_accumulate(self.p, self.rounds, work, beats, 0, self._values))) % 2
+        return _accumulate(self.p, self.rounds, work, beats, turn * odd, self._values)
 
     def image(self) -> list[Work]:
         """The commands that write w into the banks."""
         p, channels = self.p, self.p.pseudo_channels
         inner = self.ways * (channels if self.across else 1)                # words of x in a chunk
-        outer = 16 // self.ways * (1 if self.across else channels)          # outputs in a round
-        padded = np.zeros((self.chunks * inner * self.lanes, self.rounds * outer), self.w.dtype)
+        padded = np.zeros((self.chunks * inner * self.lanes, self.rounds * self._values), self.w.dtype)
         padded[:self.k, :self.n] = self.w
-        words = words_of(padded.T.reshape(self.rounds, outer, self.chunks, inner, self.lanes))
+        words = words_of(padded.T.reshape(self.rounds, self._values, self.chunks, inner, self.lanes))
         out: list[Work] = []
         for i in range(channels):
             for g, b in np.ndindex(_GROUPS, _BANKS):
@@ -183,7 +185,7 @@ class Gemv:
                     op="mac", mask=mask, address=self.address + self.rounds * c + start * n, base=base,
                     outputs=outputs, count=n, first=first, spread="all" if self.split == "none" else self.split,
                     clear=c == 0, int8=int8)))
-            values = min(self.n - done, outputs * 16 // self.ways * (1 if self.across else p.pseudo_channels))
+            values = min(self.n - done, outputs * self._values)
             done += values
             out.append(Work(Command(op="read", mask=mask, first=first, outputs=outputs, reduce=self.split,
                                     across=self.across, values=values, last=done == self.n, form=form, int8=int8)))
@@ -202,8 +204,8 @@ def _lanes(p: PimStackParams, dtype: Any) -> int:
 
 def _writes(words: NDArray[np.uint16], address: int, **bank: Any) -> Iterator[Work]:
     """WRITEs of words [number, lanes] to a bank, from ``address`` on."""
-    for start in range(0, len(words), _MOST_WORDS):
-        part = words[start:start + _MOST_WORDS]
+    for start in range(0, len(words), _MOST):
+        part = words[start:start + _MOST]
         yield Work(Command(op="write", address=address + start, count=len(part), **bank), part)
 
 
