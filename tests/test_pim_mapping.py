@@ -180,6 +180,7 @@ HALF, BYTE = np.float16, np.int8
     (lambda: Attention(SMALL, 16, 400), "56 words of each global buffer are needed, it has 32"),
     (lambda: Attention(SMALL, 16, 4000), "words 0 to 999 of each bank are needed, a bank has 512"),
     (lambda: Attention(SMALL.replace(sfu_length=16), 4, 17), "at most 16 positions fit the SFU, not 17"),
+    (lambda: Attention(SMALL.replace(terms_width=4), 61, 4), "at most 60 were wanted, .* not 61 and 4"),
     (lambda: Attention(SMALL, 4, 8).run(np.ones(4, HALF), 9), "from 0 to 8 positions were wanted, not 9"),
     (lambda: Attention(SMALL, 4, 8).run(np.ones(5, HALF), 1), r"a float16 query of shape \(4,\) was wanted"),
     (lambda: Attention(SMALL, 4, 8).run(np.ones(4, HALF), 1, form="int32"), "must be float32 or fp16, not int32"),

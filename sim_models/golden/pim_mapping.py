@@ -255,7 +255,8 @@ class Attention:
     Raises
     ------
     PimMappingError
-        The stack has no FP16, a size is 0, or banks, global buffers or the SFU are too small for the capacity.
+        The stack has no FP16, a size is 0, banks, global buffers or the SFU are too small for the capacity, or a sum
+        could overflow.
     """
 
     def __init__(self, p: PimStackParams, size: int, capacity: int, *, address: int = 0) -> None:
@@ -272,6 +273,10 @@ class Attention:
                                   f"it has {p.buffer_words}")
         if capacity > p.sfu_length:
             raise PimMappingError(f"at most {p.sfu_length} positions fit the SFU, not {capacity}")
+        most = ((1 << p.terms_width) - 1) * p.lanes
+        if max(size, capacity) > most:
+            raise PimMappingError(f"a head and a capacity of at most {most} were wanted, so that no sum can "
+                                  f"overflow, not {size} and {capacity}")
 
     @property
     def columns(self) -> int:
