@@ -9,9 +9,12 @@ from typing import Any
 
 from sim_models.params.base import ParamError, Params, param
 
-__all__ = ["ExactProductParams", "Exp2Params", "FloatAdderParams", "FloatComparatorParams", "FloatMaximumParams",
-           "FloatMultiplierParams", "FloatToHalfParams", "FloatToIntParams", "HalfToFloatParams",
-           "IntToFloatParams", "ReciprocalParams", "ReciprocalSqrtParams"]
+__all__ = ["LOG2_E", "ExactProductParams", "Exp2Params", "FloatAdderParams", "FloatComparatorParams",
+           "FloatMaximumParams", "FloatMultiplierParams", "FloatToHalfParams", "FloatToIntParams",
+           "HalfToFloatParams", "IntToFloatParams", "ReciprocalParams", "ReciprocalSqrtParams"]
+
+#: float32 code of log2(e)
+LOG2_E = 0x3FB8AA3B
 
 
 def _stages(default: int, high: int) -> Any:

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 
 from sim_models.params.arith import (
+    LOG2_E,
     Exp2Params,
     FloatAdderParams,
     FloatMaximumParams,
@@ -24,8 +25,6 @@ H_WIDTH = 16
 SOFTMAX_RISE = 0x42000000
 #: thresholds in the draft controller's table
 TAU_ENTRIES = 8
-#: float32 code of log2(e)
-LOG2_E = 0x3FB8AA3B
 
 
 def _request_width() -> int:

@@ -3,6 +3,7 @@
 import dataclasses
 
 from sim_models.params.arith import (
+    LOG2_E,
     Exp2Params,
     FloatAdderParams,
     FloatMaximumParams,
@@ -17,9 +18,9 @@ from sim_models.params.memory import RamParams
 
 __all__ = ["GELU_CUBIC", "GELU_RATIO", "LOG2_E", "ONE", "BufferDieSfuParams"]
 
-#: float32 codes: 1, log2(e), and the two constants of GELU in its tanh form, which is x / (1 + 2^z) with
+#: float32 codes: 1, and the two constants of GELU in its tanh form, which is x / (1 + 2^z) with
 #: z = GELU_CUBIC * x * (x^2 + GELU_RATIO), GELU_CUBIC = -2 sqrt(2/pi) log2(e) * 0.044715, GELU_RATIO = 1 / 0.044715
-ONE, LOG2_E, GELU_CUBIC, GELU_RATIO = 0x3F800000, 0x3FB8AA3B, 0xBDD2D3E8, 0x41B2E92F
+ONE, GELU_CUBIC, GELU_RATIO = 0x3F800000, 0xBDD2D3E8, 0x41B2E92F
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
