@@ -1,4 +1,4 @@
-"""Checks the commands of a stack, so that its pseudo-channels refuse none and nothing waits for what will not come.
+"""Checks the commands of a stack, so that its pseudo-channels refuse none.
 
 The rules of a pseudo-channel are checked by a decoder like its own; what concerns the stack alone is added.
 
