@@ -335,7 +335,7 @@ def stack_command(p: PimStackParams) -> data.StructLayout:
         "values": 16,               # READ: results that count, the others are dropped; a multiple of 4 but at the end
         "last": 1,                  # READ: ends the row of results; else the next READ goes on with it
         "format": ResultFormat,     # READ: of the results; INT32 if and only if `pim.int8`
-        "to_sfu": 1,                # READ: results go to the SFU and not to the host
+        "to_sfu": 1,                # READ: results go to the SFU, not to the host; not of ALL, which fills no beats
         "sfu": sfu_command,
         "from_host": 1,             # SFU: the row comes from the host and not from READs
         "to_buffers": 1,            # SFU: results are for LOADs and not for the host
