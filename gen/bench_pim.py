@@ -94,7 +94,7 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "PimSta
     Raises
     ------
     UserError
-        The stack lacks a format, or a plot cannot be written.
+        The stack lacks a format or is too small, or a plot cannot be written.
     """
     from gen.plots import check_target
     if p.format != "both":
@@ -102,6 +102,7 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "PimSta
     if args.plot:
         check_target(args.plot)
     found = matrices(report)
+    _check_fit(p, found)
     rows: list[dict[str, Any]] = []
     compared = count = 0
     stacks = [p, p.replace(open_rows=1)] if args.plain and p.open_rows > 1 else [p]
@@ -123,6 +124,22 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "PimSta
         from gen.pim_plot import pim_plot
         return pim_plot(rows, args.plot, report)
     return 0
+
+
+def _check_fit(p: "PimStackParams", found: Sequence[tuple[str, str, "np.ndarray"]]) -> None:
+    """Refuse a stack that cannot take all that is measured, before one is built."""
+    import numpy as np
+
+    from sim_models.golden.pim_mapping import Attention, Gemv, PimMappingError
+    what = f"attention over {max(LENGTHS)} positions"
+    try:
+        Attention(p, HEAD, max(LENGTHS))
+        for model, name, w in found:
+            what = f"{name} of {model}"
+            for kind in (np.float16, np.int8):
+                Gemv(p, np.zeros(w.shape, kind))
+    except PimMappingError as e:
+        raise UserError(f"the stack is too small for {what}: {e}") from e
 
 
 def _limit(p: "PimStackParams") -> float:

@@ -88,6 +88,9 @@ def test_without_smollm2_the_pair_is_measured(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(("changes", "p", "message"), [
     ({}, PimStackParams(format="int8"), "bench pim measures a stack with both formats, not int8 alone"),
     ({"plot": Path("pim.txt")}, PimStackParams(), r"--plot needs a file that ends in \.png"),
+    ({}, PimStackParams(sfu_length=512), "too small for attention over 1024 positions: at most 512 positions fit"),
+    ({}, PimStackParams(buffer_words=8), "20 words of each global buffer are needed, it has 8"),
+    ({}, PimStackParams(rows=2), "words 0 to 127 of each bank are needed, a bank has 64"),
 ])
 def test_what_cannot_be_done_is_refused_before_work(changes: dict[str, Any], p: PimStackParams, message: str) -> None:
     def make(p: PimStackParams) -> _Meter:
