@@ -166,7 +166,7 @@ class Gemv:
             raise PimMappingError(f"{self.w.dtype} numbers of shape {(self.k,)} were wanted, "
                                   f"{x.dtype} {x.shape} came")
         form = form or ("int32" if int8 else "float32")
-        if (form == "int32") != int8:
+        if form not in (("int32",) if int8 else ("float32", "fp16")):
             raise PimMappingError(f"results of {self.w.dtype} weights cannot be {form}")
         inner = self.ways * (p.pseudo_channels if self.across else 1)
         padded = np.zeros(self.chunks * inner * self.lanes, x.dtype)
@@ -210,7 +210,7 @@ def _writes(words: NDArray[np.uint16], address: int, **bank: Any) -> Iterator[Wo
 
 
 def _check_capacity(p: PimStackParams, address: int, words: int) -> None:
-    if address + words > p.words:
+    if address < 0 or address + words > p.words:
         raise PimMappingError(f"words {address} to {address + words - 1} of each bank are needed, a bank has "
                               f"{p.words}")
 
