@@ -369,7 +369,8 @@ def collect_job(p: PimStackParams) -> data.StructLayout:
     """Sums that come from pseudo-channels, and what becomes of them."""
     return data.StructLayout({
         "channels": p.pseudo_channels, "outputs": 8, "reduce": PimReduce, "across": 1, "values": 16, "last": 1,
-        "format": ResultFormat, "to_sfu": 1})
+        "format": ResultFormat, "to_sfu": 1,
+        "ends": 1})                 # no sums come, the READ was refused: its row ends without them
 
 
 def respond_job(p: PimStackParams) -> data.StructLayout:

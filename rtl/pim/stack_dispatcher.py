@@ -4,7 +4,7 @@
 
     command --> pseudo-channels            what they do
             --> word dealer                LOAD, WRITE: words to be passed on
-            --> sum collector              READ: sums that will come
+            --> sum collector              READ: sums that will come, or the end of a row
             --> special function unit      its command, and where its row comes from and goes to
             --> response collector         every command
 
@@ -73,13 +73,14 @@ class StackDispatcher(Unit):
         pim, drop = command.pim, self.i_command.payload.drop
         good = status == StackStatus.OK
         channels, sfu = good & (command.unit == StackUnit.CHANNELS), good & (command.unit == StackUnit.SFU)
+        reads = (command.unit == StackUnit.CHANNELS) & (pim.op == PimOp.READ)
         words = (pim.op == PimOp.LOAD) | (pim.op == PimOp.WRITE)
         # nothing is dealt out to nobody
         dealt = (channels & words) | (drop & ~(command.deal & (command.channels == 0)))
 
         receivers = [(getattr(self, f"o_channel_{i}"), channels & command.channels[i])
                      for i in range(self.p.pseudo_channels)]
-        receivers += [(self.o_deal, dealt), (self.o_collect, channels & (pim.op == PimOp.READ)),
+        receivers += [(self.o_deal, dealt), (self.o_collect, reads & (good | command.last)),
                       (self.o_sfu, sfu), (self.o_route, sfu), (self.o_respond, 1)]
         done, complete = Signal(len(receivers)), Signal(len(receivers))
         for i, (receiver, wanted) in enumerate(receivers):
@@ -98,6 +99,7 @@ class StackDispatcher(Unit):
         load = pim.op == PimOp.LOAD
         m.d.comb += [
             deal.channels.eq(command.channels), deal.count.eq(pim.count), deal.drop.eq(drop),
+            collect.ends.eq(status != StackStatus.OK),
             deal.deal.eq(command.deal & load), deal.from_sfu.eq(command.from_sfu & load),
             collect.outputs.eq(pim.outputs), collect.reduce.eq(pim.reduce),
             *(collect[name].eq(command[name])

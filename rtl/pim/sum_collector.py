@@ -2,7 +2,7 @@
 
 A beat of four sums is taken from all pseudo-channels that take part in the same cycle, so that they stay in step; the
 beats leave by pseudo-channel, or as one that is their sum, still exact (``across``). Values beyond those that count
-are dropped.
+are dropped. The end of a row whose last READ was refused is an empty beat.
 
 Latency: 2 cycles, and one more for each pseudo-channel before. Throughput: a beat of a pseudo-channel a cycle, and 2
 cycles between READs. Cost: one adder of ``acc_width`` bits for each of the four sums, and registers for a beat of
@@ -59,10 +59,10 @@ class SumCollector(Unit):
 
         # Beats are taken together.
         there, take, last_beat, final_beat = Signal(), Signal(), Signal(), Signal()
-        moved, final_channel = Signal(), Signal()
+        moved, final_channel, ending = Signal(), Signal(), Signal()
         m.d.comb += [
             there.eq((~job.channels | Cat(source.valid for source in inputs)).all()),
-            take.eq(busy & (outputs != 0) & there & ((rest == 0) | (moved & final_channel))),
+            take.eq(busy & ~job.ends & (outputs != 0) & there & ((rest == 0) | (moved & final_channel))),
             last_beat.eq((outputs == 1) & ((job.reduce != PimReduce.NONE) | (quarter == 3))),
         ]
         held = [Signal(sums_beat(p), name=f"held_{i}") for i in range(p.pseudo_channels)]
@@ -80,7 +80,7 @@ class SumCollector(Unit):
         m.d.comb += [
             current.eq(rest & -rest), final_channel.eq((rest & ~current) == 0), emits.eq(~job.across | final_channel),
             moved.eq((rest != 0) & (~emits | ~full | self.o.ready)), final.eq(final_channel & final_beat),
-            self.i_job.ready.eq(moved & final),
+            ending.eq(busy & job.ends & (~full | self.o.ready)), self.i_job.ready.eq((moved & final) | ending),
         ]
         for i in range(p.pseudo_channels):
             with m.If(current[i]):
@@ -92,11 +92,11 @@ class SumCollector(Unit):
         with m.If(~busy):
             m.d.sync += [busy.eq(self.i_job.valid), quarter.eq(0), outputs.eq(job.outputs), values.eq(job.values),
                          ended.eq(~job.last)]
-        with m.Elif(moved & final):
+        with m.Elif((moved & final) | ending):
             m.d.sync += busy.eq(0)
 
         total = self._add(m, beat, moved, emits)
-        self._emit(m, total, full, ended, values, emitted=moved & emits, final=final)
+        self._emit(m, total, full, ended, values, emitted=moved & emits, final=final, ending=ending)
         return m
 
     def _add(self, m: Module, beat: Any, moved: Signal, emits: Signal) -> Any:
@@ -110,16 +110,16 @@ class SumCollector(Unit):
         return total
 
     def _emit(self, m: Module, total: Any, full: Signal, ended: Signal, values: Signal, *, emitted: Any,
-              final: Any) -> None:
+              final: Any, ending: Any) -> None:
         """The register behind the adders, and which of its lanes count."""
         job, out = self.i_job.payload, self.o.payload
         single = job.reduce == PimReduce.ALL
         step, ends = Signal(3), Signal()
         m.d.comb += [step.eq(Mux(single, 1, 4)), self.o.valid.eq(full), ends.eq(~ended & ((values <= step) | final))]
         with m.If(~full | self.o.ready):
-            m.d.sync += full.eq(emitted & ((values != 0) | ends))
+            m.d.sync += full.eq((emitted & ((values != 0) | ends)) | ending)
             m.d.sync += [out.value.eq(total.value), *(out[flag].eq(total[flag]) for flag in _FLAGS),
-                         *(out.keep[i].eq((values > i) & (~single if i else 1)) for i in range(4)),
-                         out.last.eq(ends), out.format.eq(job.format), out.to_sfu.eq(job.to_sfu)]
+                         *(out.keep[i].eq((values > i) & (~single if i else 1) & ~ending) for i in range(4)),
+                         out.last.eq(ends | ending), out.format.eq(job.format), out.to_sfu.eq(job.to_sfu)]
         with m.If(emitted):
             m.d.sync += [values.eq(Mux(values > step, values - step, 0)), ended.eq(ended | ends)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_models.golden.buffer_die_sfu import SfuOp, rows
+from sim_models.golden.buffer_die_sfu import SfuError, SfuOp, rows
 from sim_models.golden.channel_commands import Command as ChannelCommand
 from sim_models.golden.channel_commands import status as channel_status
 from sim_models.golden.pim_exact import Sums, dot, rounded, zeros
@@ -109,10 +109,16 @@ class Outcome:
         Of READs.
     rows: list of arrays
         Of the special function unit.
+    row_beats: int
+        Beats of these rows; one that is cut off ends in an empty one.
+    errors: list of SfuError
+        What its responses say.
     """
 
     results: list[NDArray[np.uint32]] = dataclasses.field(default_factory=list)
     rows: list[NDArray[np.uint32]] = dataclasses.field(default_factory=list)
+    row_beats: int = 0
+    errors: list[SfuError] = dataclasses.field(default_factory=list)
 
 
 def words_of(numbers: NDArray[Any]) -> NDArray[np.uint16]:
@@ -157,8 +163,11 @@ class PimStack:
         """Carry out commands; rows that are not complete go on with the next call."""
         outcome = Outcome()
         for one in work:
-            if status(self.p, one.command) == "ok":
-                getattr(self, f"_{one.command.op}")(one, outcome)
+            c = one.command
+            if status(self.p, c) == "ok":
+                getattr(self, f"_{c.op}")(one, outcome)
+            elif c.op == "read" and c.last:
+                self._end(c, outcome, whole=False)
         return outcome
 
     def reset(self) -> None:
@@ -222,11 +231,16 @@ class PimStack:
             beats = beats.sum(2)
         self._row = np.append(self._row, rounded(beats, c.form).ravel()[:c.values])
         if c.last:
-            row, self._row = self._row, np.zeros(0, np.uint32)
-            if c.to_sfu:
-                self._compute(self._commands.popleft(), row, outcome)
-            else:
-                outcome.results.append(row)
+            self._end(c, outcome, whole=True)
+
+    def _end(self, c: Command, outcome: Outcome, *, whole: bool) -> None:
+        """A row is complete, or ends in a refused READ: the special function unit refuses what was cut off so."""
+        row, self._row = self._row, np.zeros(0, np.uint32)
+        if not c.to_sfu:
+            outcome.results.append(row)
+        else:
+            self._compute(self._commands.popleft(), row, outcome, SfuError.OK if whole or not len(row)
+                          else SfuError.KEEP)
 
     def _sfu(self, one: Work, outcome: Outcome) -> None:
         if not one.command.from_host:
@@ -235,11 +249,16 @@ class PimStack:
         assert one.row is not None
         self._compute(one, one.row, outcome)
 
-    def _compute(self, one: Work, row: NDArray[np.uint32], outcome: Outcome) -> None:
+    def _compute(self, one: Work, row: NDArray[np.uint32], outcome: Outcome, error: SfuError = SfuError.OK) -> None:
+        """Of a row that is cut off, operations that need it whole give nothing, others what came."""
         c = one.command
+        if error != SfuError.OK and c.operation in ("softmax", "rmsnorm", "layernorm"):
+            row = row[:0]
         found = rows(self.p.sfu, SfuOp[c.operation.upper()], row[None], scalar=int(bits(np.float32(c.scalar))),
                      weight=one.weight, bias=one.bias, fp16=c.fp16).codes[0]
+        outcome.errors.append(error)
         if c.to_buffers:
             self._packed_rows.append(found.astype(np.uint16))
         else:
             outcome.rows.append(found)
+            outcome.row_beats += max(1, -(-len(found) // self.p.sfu.lanes) + (error != SfuError.OK))

@@ -79,7 +79,7 @@ class Maker:
             elif kind == 1:
                 out.append(self.wrong())
             elif kind == 2 and self.p.fp16:
-                out += self._through_sfu()
+                out += self._through_sfu(cut=self._int(0, 3) == 0)
             else:
                 out += self._row(to_sfu=False)
         return out
@@ -116,12 +116,14 @@ class Maker:
         return Work(Command(op="mac", mask=mask, address=self._int(0, self.used - count * outputs), base=base,
                             count=count, outputs=outputs, first=first, spread=spread, clear=clear, int8=int8))
 
-    def _through_sfu(self) -> list[Work]:
-        """A row of sums through the special function unit, to the host or into buffers."""
+    def _through_sfu(self, *, cut: bool) -> list[Work]:
+        """A row of sums through the special function unit, to the host or into buffers; a wrong READ may cut it."""
         operation = ("softmax", "relu", "silu")[self._int(0, 2)]
         to_buffers = self._flip()
         out = [Work(Command(op="sfu", operation=operation, scalar=float(self.gen.random() / 1000), fp16=to_buffers,
                             to_buffers=to_buffers)), *self._row(to_sfu=True)]
+        if cut:
+            out[-1] = Work(dataclasses.replace(out[-1].command, first=self.p.half - 1, outputs=2))
         if to_buffers:
             out.append(Work(Command(op="load", mask=self._int(1, self.everybody), base=0, count=self._int(1, 6),
                                     deal=self._flip(), from_sfu=True)))
