@@ -145,6 +145,24 @@ def test_a_new_position_writes_its_own_words_alone() -> None:
     np.testing.assert_array_equal(stack.banks, whole.banks)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(("kept", "anew"), [(6, 0), (6, 1), (0, 1), (15, 1), (16, 0)])
+def test_a_roll_back_leaves_no_trace(value: float, kept: int, anew: int) -> None:
+    """Values of rejected positions may have overflowed; with probability 0 they must not count either."""
+    p, gen = PimStackParams(), np.random.default_rng(7)
+    q, k, v = (gen.standard_normal(shape).astype(np.float16) for shape in ((8,), (200, 8), (200, 8)))
+    wrong = v.copy()
+    wrong[kept:] = value
+    stack, head = PimStack(p), Attention(p, 8, 200)
+    stack.run(head.write(k, wrong))
+    left = kept + anew
+    found = stack.run(head.write(k[:left], v[:left], kept) + head.run(q, left)).results[0]
+    clean = Attention(p, 8, 200)
+    want = PimStack(p).run(clean.write(k[:left], v[:left]) + clean.run(q, left)).results[0]
+    assert len(want) == 8
+    assert np.array_equal(found, want)
+
+
 def test_attention_over_nothing_is_no_work() -> None:
     attention = Attention(SMALL, 16, 60)
     empty = np.zeros((0, 16), np.float16)

@@ -87,3 +87,14 @@ def test_every_unit_is_a_block_or_part_of_one() -> None:
 def test_golden_model_does_not_know_the_hardware(block: Block) -> None:
     source = Path(str(importlib.import_module(block.golden).__file__)).read_text()
     assert "amaranth" not in source
+
+
+def test_names_that_tools_would_cut_are_short_and_differ() -> None:
+    common = {"rcd": 64, "rp": 1, "ras": 128, "ccd": 64, "cl": 64, "rtp": 1, "wr": 128, "wtr": 128, "rfc": 2048,
+              "refi": 65535, "lanes": 4, "rows": 64, "columns": 128, "open_rows": 1, "format": "fp16"}
+    params = BLOCKS["pim_stack"].params
+    names = {params(**common, accumulators=n, buffer_words=m, sfu_length=s).unit_name("pim_stack")
+             for n in (64, 128, 256) for m in (2048, 4096) for s in (8, 64)}
+    assert len(names) == 12
+    assert all(len(name) <= 100 and check_name(name) is None for name in names)
+    assert any(len(name) == 100 for name in names)

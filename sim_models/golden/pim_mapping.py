@@ -273,6 +273,8 @@ class Attention:
                                   f"it has {p.buffer_words}")
         if capacity > p.sfu_length:
             raise PimMappingError(f"at most {p.sfu_length} positions fit the SFU, not {capacity}")
+        #: positions whose values may be in the banks
+        self._filled = 0
         most = ((1 << p.terms_width) - 1) * p.lanes
         if max(size, capacity) > most:
             raise PimMappingError(f"a head and a capacity of at most {most} were wanted, so that no sum can "
@@ -291,6 +293,9 @@ class Attention:
     def write(self, k: NDArray[np.float16], v: NDArray[np.float16], start: int = 0) -> list[Work]:
         """The commands that write the positions from ``start`` on, where those before are in the banks already.
 
+        After a roll-back ``k`` and ``v`` are shorter than before: values behind them are cleared, since a value that
+        is not finite would reach the result even with probability 0.
+
         Parameters
         ----------
         k, v: float16 [L, d]
@@ -304,7 +309,10 @@ class Attention:
         if not 0 <= start <= length <= self.capacity:
             raise PimMappingError(f"positions from {start} to {length} were wanted, there is room for "
                                   f"{self.capacity}")
-        return [*self._write_keys(k, start), *self._write_values(v, start)] if start < length else []
+        filled, self._filled = self._filled, length
+        if start == length >= filled:
+            return []
+        return [*self._write_keys(k, start), *self._write_values(v, start, filled)]
 
     def _write_keys(self, k: NDArray[np.float16], start: int) -> Iterator[Work]:
         """Runs of whole words: sums of one (i, g), from the first new one on."""
@@ -320,8 +328,8 @@ class Attention:
                 yield from _writes(mine[:, :, b].reshape(-1, p.lanes), self.address + first * self.k_chunks,
                                    mask=1 << i, group=int(g), bank=b)
 
-    def _write_values(self, v: NDArray[np.float16], start: int) -> Iterator[Work]:
-        """The columns of every (i, g) in which a position is new, and all of them, zeros first, in a new block."""
+    def _write_values(self, v: NDArray[np.float16], start: int, filled: int) -> Iterator[Work]:
+        """The columns of every (i, g) in which a position is new or gone, and all of them in a new block."""
         p, length = self.p, len(v)
         blocks = -(-length // self.block)
         padded = np.zeros((blocks * self.block, 4 * self.v_rounds), np.float16)
@@ -332,7 +340,7 @@ class Attention:
         for i, g, b in np.ndindex(p.pseudo_channels, _GROUPS, _BANKS):
             for c in range(start // self.block, blocks):
                 position = c * self.block + (g * p.pseudo_channels + i) * p.lanes
-                if start <= c * self.block or (start < position + p.lanes and position < length):
+                if start <= c * self.block or (start < position + p.lanes and position < max(length, filled)):
                     for r, n, _ in _accumulate(p, self.v_rounds):
                         yield Work(Command(op="write", mask=1 << i, group=int(g), bank=int(b), count=n,
                                            address=self._value_address(r, n, c)), words[i, g, b, c, r:r + n])

@@ -1,9 +1,13 @@
 """Frozen, validated parameters, shared by a block's RTL and its golden model."""
 
 import dataclasses
+import hashlib
 from typing import Any, Self
 
 __all__ = ["ParamError", "Params", "param"]
+
+#: characters of a module's name; Verilator replaces longer ones than 127
+_LONGEST_NAME = 100
 
 
 class ParamError(ValueError):
@@ -67,7 +71,7 @@ class Params:
         """Module name of ``block`` with these parameters.
 
         The bare name stands for the defaults; every parameter that differs is appended, so two different
-        parameter sets never share a name.
+        parameter sets never share a name. A name that tools would cut is given a digest for its end.
         """
         name = block
         for field in dataclasses.fields(self):
@@ -75,7 +79,10 @@ class Params:
             if value != field.default:
                 tag = field.metadata["tag"] or field.name
                 name += f"_{tag}{int(value) if isinstance(value, bool) else value}"
-        return name
+        if len(name) <= _LONGEST_NAME:
+            return name
+        digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+        return f"{name[:_LONGEST_NAME - 17].rstrip('_')}_{digest}"
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> None:
