@@ -18,10 +18,11 @@ are added over them (READ with ``across``) or words go to several of them. Sums 
 pseudo-channels and are rounded once. A row is the results of READs up to one with ``last``.
 
 A command that is wrong is answered by its status and does nothing else, except that the words of a refused LOAD or
-WRITE are taken and dropped, and that a refused READ with ``last`` ends its row with an empty beat. Every command has a response on ``o_response``, in order: to the special function unit at once,
-its outcome comes on ``o_sfu_response``. Rules that a program must keep, since nothing else can: a command to the
-special function unit comes before the READs of its row, and at most four of them wait for their rows (`sfu_port`);
-every row to it ends (``last``); what it sends to the buffers is asked for by LOADs, one for each row.
+WRITE are taken and dropped, and that a refused READ with ``last`` ends its row with an empty beat. Every command has
+a response on ``o_response``, in order: to the special function unit at once, its outcome comes on ``o_sfu_response``.
+Rules that a program must keep, since nothing else can: a command to the special function unit comes before the READs
+of its row, and at most four of them wait for their rows (`sfu_port`); every row to it ends (``last``); what it sends
+to the buffers is asked for by LOADs, one for each row.
 
 Latency and throughput: those of `pseudo_channel`; before it 3 cycles of checking, behind it 2 to collect and 4 to
 round. Sums leave at a beat of four a cycle for the whole stack. Cost, beside the pseudo-channels: four adders and
