@@ -8,6 +8,7 @@ import pytest
 from sim_models.golden.compute_engine import ComputeEngine
 from sim_models.golden.gemm import Program
 from sim_models.golden.pim_mapping import Attention, Gemv
+from sim_models.golden.pim_stack import Work
 from sim_models.params.dram import TIMINGS
 from sim_models.params.pim import PimStackParams
 from sim_models.params.tile import ComputeEngineParams
@@ -95,3 +96,44 @@ def test_a_head_that_grows_position_by_position() -> None:
         q = stack.gen.standard_normal(64).astype(np.float16)
         stack.run(mapping.run(q, length), f"position {length}")
     assert stack.compared == before + 4 * 64
+
+
+def _head(stack: StackMeter) -> tuple[list[Work], list[np.ndarray]]:
+    """Attention over positions that are in the banks, and what it gives."""
+    head = Attention(SMALL, 19, 37)
+    q, k, v = (stack.gen.standard_normal(shape).astype(np.float16) for shape in ((19,), (37, 19), (37, 19)))
+    stack.write(head.write(k, v))
+    work = head.run(q, 37)
+    return work, stack.model.run(work).results
+
+
+def test_reset_at_any_cycle() -> None:
+    """What was under way is forgotten in every unit: afterwards the same work takes the same cycles."""
+    stack = meter(SMALL)
+    stack.host.reset()
+    work, _ = _head(stack)
+    course, _ = stack.run(work, "uncut")
+    before = stack.compared
+    for cut in range(1, course.cycles + 1):
+        stack.host.reset()
+        for stream, beats in stack.host.codecs.queues(work).items():
+            stack.host.sim.push(stream, beats)
+        stack.host.sim.step(cut)
+        stack.run(work, f"after a reset in cycle {cut}")
+    assert stack.compared - before == course.cycles * 19
+
+
+def test_results_do_not_depend_on_the_pace() -> None:
+    """Every stream pauses at random, each in its own way."""
+    stack, gen = meter(SMALL), np.random.default_rng(5)
+    stack.host.reset()
+    work, [want] = _head(stack)
+    sim = stack.host.sim
+    for number in range(20):
+        stack.host.reset()
+        for stream in sim.streams:
+            sim.rate(stream, float(gen.choice([1.0, 0.7, 0.3, 0.05])))
+        [got] = stack.host.run(work, results=-(-len(want) // 4)).outcome.results
+        np.testing.assert_array_equal(got, want, err_msg=f"pace {number}")
+    for stream in sim.streams:
+        sim.rate(stream, 1.0)
