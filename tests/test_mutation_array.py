@@ -3,8 +3,6 @@
 All mutants of a unit are in one build; the golden model is the judge of each. Prints the table of survivors.
 """
 
-import re
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +12,7 @@ from rtl.tile.compute_engine import ComputeEngine
 from rtl.tile.pe_array import PEArray
 from sim_models.golden.pe_array import run
 from sim_models.params.tile import ComputeEngineParams, PEArrayParams
-from tb.common.mutation import MutationReport, mutants, run_mutants
+from tb.common.mutation import mutants, reason_of, run_mutants, survivors_table
 from tb.common.native import NativeSim
 from tb.tile.array_steps import OUTPUTS, ArrayPorts, check, idle, random_steps
 from tb.tile.engine_host import EngineCodecs
@@ -43,20 +41,6 @@ ARRAY_REASONS = {
 }
 
 
-def _reason(mutant: str, reasons: dict[str, str]) -> str:
-    return next((text for pattern, text in reasons.items() if re.search(pattern, mutant)), "")
-
-
-def _table(name: str, report: MutationReport, reasons: dict[str, str]) -> str:
-    """Survivors by reason, those without one at the end."""
-    total = len(report.killed) + len(report.survivors)
-    how = Counter(_reason(str(m), reasons) for m in report.survivors)
-    lines = [f"\n{name}: {len(report.killed)} of {total} mutants killed, {report.score:.1%}, {report.seconds:.0f} s"]
-    lines += [f"  {count:3} survive: {text}" for text, count in how.most_common() if text]
-    lines += [f"      survives: {m}" for m in report.survivors if not _reason(str(m), reasons)]
-    return "\n".join(lines)
-
-
 def _array_stimulus() -> Callable[[NativeSim], None]:
     """Random traffic twice without a reset, then resets of one cycle after every kind of step."""
     ports, gen = ArrayPorts(ARRAY), np.random.default_rng(1)
@@ -81,9 +65,9 @@ def test_array(capsys: pytest.CaptureFixture[str]) -> None:
     """At least 95% of 400 mutants are noticed, and no survivor lacks a reason."""
     report = run_mutants(mutants(PEArray(ARRAY), 400, 1, BUILDS), _array_stimulus())
     with capsys.disabled():
-        print(_table("pe_array", report, ARRAY_REASONS))
+        print(survivors_table("pe_array", report, ARRAY_REASONS))
     assert report.score >= 0.95
-    assert not [str(m) for m in report.survivors if not _reason(str(m), ARRAY_REASONS)]
+    assert not [str(m) for m in report.survivors if not reason_of(str(m), ARRAY_REASONS)]
 
 
 ENGINE = ComputeEngineParams(rows=4, cols=4, columns_per_hop=2, activation_depth=8, weight_depth=8, psum_depth=8)
@@ -137,5 +121,5 @@ def test_engine(capsys: pytest.CaptureFixture[str]) -> None:
     """At least 90% of 150 mutants are noticed; most survivors are bits that are constant or cut off."""
     report = run_mutants(mutants(ComputeEngine(ENGINE), 150, 1, BUILDS), _engine_stimulus())
     with capsys.disabled():
-        print(_table("compute_engine", report, {}))
+        print(survivors_table("compute_engine", report, {}))
     assert report.score >= 0.9

@@ -3,8 +3,6 @@
 Prints the table of survivors.
 """
 
-import re
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +13,7 @@ from rtl.pim.sum_rounder import SumRounder
 from sim_models.golden.bank_pe import BankPE as Model
 from sim_models.golden.sum_rounder import SumRounder as RounderModel
 from sim_models.params.pim import BankPEParams, SumRounderParams
-from tb.common.mutation import MutationReport, mutants, run_mutants
+from tb.common.mutation import mutants, reason_of, run_mutants, survivors_table
 from tb.common.native import NativeSim
 from tb.pim.pe_sums import random_sums
 from tb.pim.pe_traffic import PATTERNS, pack_steps, pack_sums, random_traffic, seen, unpack_sums
@@ -47,19 +45,6 @@ ROUNDER_REASONS = _COMMON | {
     r"const1 zeros_64_46_any_\$or_Y\.B": "whether the lowest places are all zero: they are not, or the sum is zero",
     r"const0 (zero|half)_3_mux\S*\.B": "a bit that is the constant zero already",
 }
-
-def _reason(mutant: str, reasons: dict[str, str]) -> str:
-    return next((text for pattern, text in reasons.items() if re.search(pattern, mutant)), "")
-
-
-def _table(name: str, report: MutationReport, reasons: dict[str, str]) -> str:
-    """Survivors by reason, those without one at the end."""
-    total = len(report.killed) + len(report.survivors)
-    how = Counter(_reason(str(m), reasons) for m in report.survivors)
-    lines = [f"\n{name}: {len(report.killed)} of {total} mutants killed, {report.score:.1%}, {report.seconds:.0f} s"]
-    lines += [f"  {count:3} survive: {text}" for text, count in how.most_common() if text]
-    lines += [f"      survives: {m}" for m in report.survivors if not _reason(str(m), reasons)]
-    return "\n".join(lines)
 
 
 def _element_stimulus() -> Callable[[NativeSim], None]:
@@ -99,9 +84,9 @@ def test_element(capsys: pytest.CaptureFixture[str]) -> None:
     """At least 95% of 400 mutants are noticed, and no survivor lacks a reason."""
     report = run_mutants(mutants(BankPE(ELEMENT), 400, 1, BUILDS), _element_stimulus())
     with capsys.disabled():
-        print(_table("bank_pe", report, ELEMENT_REASONS))
+        print(survivors_table("bank_pe", report, ELEMENT_REASONS))
     assert report.score >= 0.95
-    assert not [str(m) for m in report.survivors if not _reason(str(m), ELEMENT_REASONS)]
+    assert not [str(m) for m in report.survivors if not reason_of(str(m), ELEMENT_REASONS)]
 
 
 def _rounder_stimulus() -> Callable[[NativeSim], None]:
@@ -136,6 +121,6 @@ def test_rounder(capsys: pytest.CaptureFixture[str]) -> None:
     """At least 95% of 300 mutants are noticed, and no survivor lacks a reason."""
     report = run_mutants(mutants(SumRounder(ROUNDER), 300, 1, BUILDS), _rounder_stimulus())
     with capsys.disabled():
-        print(_table("sum_rounder", report, ROUNDER_REASONS))
+        print(survivors_table("sum_rounder", report, ROUNDER_REASONS))
     assert report.score >= 0.95
-    assert not [str(m) for m in report.survivors if not _reason(str(m), ROUNDER_REASONS)]
+    assert not [str(m) for m in report.survivors if not reason_of(str(m), ROUNDER_REASONS)]

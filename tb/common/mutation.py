@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from tb.common import Port
 from tb.common.native import NativeLibrary, NativeSim, compile_native
 from tb.common.runner import unit_ports
 
-__all__ = ["Mutant", "MutantSet", "MutationReport", "mutants", "run_mutants"]
+__all__ = ["Mutant", "MutantSet", "MutationReport", "mutants", "reason_of", "run_mutants", "survivors_table"]
 
 _SELECT_BITS = 16
 
@@ -211,6 +212,21 @@ def run_mutants(chosen: MutantSet, stimulus: Callable[[NativeSim], object], *, j
     verdict = {number: how for w in workers for number, how in w.verdicts.items()}
     return MutationReport(tuple((m, verdict[m.number]) for m in chosen.mutants if verdict[m.number]),
                           tuple(m for m in chosen.mutants if not verdict[m.number]), time.monotonic() - began)
+
+
+def reason_of(mutant: str, reasons: dict[str, str]) -> str:
+    """Why a mutant survives: the text of the first pattern that is found in its description, or nothing."""
+    return next((text for pattern, text in reasons.items() if re.search(pattern, mutant)), "")
+
+
+def survivors_table(name: str, report: MutationReport, reasons: dict[str, str]) -> str:
+    """Survivors by reason, those without one at the end."""
+    total = len(report.killed) + len(report.survivors)
+    how = Counter(reason_of(str(m), reasons) for m in report.survivors)
+    lines = [f"\n{name}: {len(report.killed)} of {total} mutants killed, {report.score:.1%}, {report.seconds:.0f} s"]
+    lines += [f"  {count:3} survive: {text}" for text, count in how.most_common() if text]
+    lines += [f"      survives: {m}" for m in report.survivors if not reason_of(str(m), reasons)]
+    return "\n".join(lines)
 
 
 def _attempt(library: NativeLibrary, stimulus: Callable[[NativeSim], object], number: int, seed: int) -> None:
