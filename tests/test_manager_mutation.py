@@ -10,8 +10,6 @@ The golden model is the judge, cycle by cycle; what it shows is recorded once. P
 """
 
 import dataclasses
-import re
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -24,7 +22,7 @@ from sim_models.golden.manager import COUNTERS, Inputs, Outputs, Switches
 from sim_models.params.manager import ManagerParams
 from sim_models.specdec.fixed import ONE
 from sim_models.specdec.traces import DraftToken, RequestTrace
-from tb.common.mutation import MutationReport, mutants, run_mutants
+from tb.common.mutation import mutants, run_mutants, survivors_table
 from tb.common.native import NativeSim
 from tb.manager.manager_engines import Engines, Widths, expected_texts, packed, random_traces, settings_value
 from tb.manager.manager_machine import play
@@ -216,23 +214,9 @@ def _stimulus() -> Callable[[NativeSim], None]:
     return stimulus
 
 
-def _reason(mutant: str) -> str:
-    return next((text for pattern, text in REASONS.items() if re.search(pattern, mutant)), "")
-
-
-def _table(report: MutationReport) -> str:
-    """Survivors by reason, those without one at the end."""
-    total = len(report.killed) + len(report.survivors)
-    how = Counter(_reason(str(m)) for m in report.survivors)
-    lines = [f"\nmanager: {len(report.killed)} of {total} mutants killed, {report.score:.1%}, {report.seconds:.0f} s"]
-    lines += [f"  {count:3} survive: {text}" for text, count in how.most_common() if text]
-    lines += [f"      survives: {m}" for m in report.survivors if not _reason(str(m))]
-    return "\n".join(lines)
-
-
 def test_manager(capsys: pytest.CaptureFixture[str]) -> None:
     """At least 80% of 250 mutants are noticed; the table shows what is not."""
     report = run_mutants(mutants(Manager(PARAMS), 250, 1, BUILDS, without=WITHOUT), _stimulus())
     with capsys.disabled():
-        print(_table(report))
+        print(survivors_table("manager", report, REASONS))
     assert report.score >= 0.8

@@ -19,6 +19,7 @@ from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from rtl.pim.dram_rows import all_of, any_of
 from rtl.pim_layouts import DramColumnOp, DramError, DramRowOp, dram_column, dram_row
 from rtl.unit import Unit
 from sim_models.params.pim import DramBankParams
@@ -114,8 +115,8 @@ class DramBank(Unit):
                                       (~waited["read"][row_slot] | (touched & read), DramError.RTP),
                                       (~waited["write"][row_slot] | (touched & write), DramError.WR)))
             with m.Case(DramRowOp.REFRESH):
-                _first(m, row_error, ((_any(is_open), DramError.OPEN),
-                                      (~_all(waited["precharge"]), DramError.RP), (~rfc, DramError.RFC)))
+                _first(m, row_error, ((any_of(is_open), DramError.OPEN),
+                                      (~all_of(waited["precharge"]), DramError.RP), (~rfc, DramError.RFC)))
         with m.If(read | write):
             _first(m, column_error, ((~column_open, DramError.CLOSED),
                                      (~waited["activate"][column_slot], DramError.RCD),
@@ -146,8 +147,8 @@ class DramBank(Unit):
         address = Signal(range(p.words))
         m.d.comb += [
             address.eq(self.column.row * p.columns + self.column.column),
-            write.addr.eq(address), write.data.eq(self.write_data), write.en.eq(_any(events["write"])),
-            read.addr.eq(address), read.en.eq(_any(events["read"])),
+            write.addr.eq(address), write.data.eq(self.write_data), write.en.eq(any_of(events["write"])),
+            read.addr.eq(address), read.en.eq(any_of(events["read"])),
         ]
         valid: Any = Signal()
         m.d.sync += valid.eq(read.en)
@@ -194,17 +195,3 @@ def _first(m: Module, error: Any, rules: Any) -> None:
     for broken, rule in reversed(rules):
         with m.If(broken):
             m.d.comb += error.eq(rule)
-
-
-def _any(bits: Any) -> Any:
-    result: Any = 0
-    for bit in bits:
-        result = result | bit
-    return result
-
-
-def _all(bits: Any) -> Any:
-    result: Any = 1
-    for bit in bits:
-        result = result & bit
-    return result

@@ -20,7 +20,7 @@ from rtl.pim_layouts import DramRowOp, dram_row
 from rtl.unit import Unit
 from sim_models.params.pim import DramBankParams
 
-__all__ = ["DramRows", "countdown"]
+__all__ = ["DramRows", "all_of", "any_of", "countdown"]
 
 
 class DramRows(Unit):
@@ -98,7 +98,7 @@ class DramRows(Unit):
 
         # One row command a cycle: those of a refresh, else for the current row, else for the next one.
         ahead = self.ahead_valid & ~(self.current_valid & (ahead_slot == current_slot))
-        closed, ready = ~_any(opened), _all(may_open)
+        closed, ready = ~any_of(opened), all_of(may_open)
         with m.If(due):
             for s in reversed(slots):
                 with m.If(opened[s] & may_close[s]):
@@ -139,14 +139,16 @@ def countdown(m: Module, name: str, *events: tuple[Any, int]) -> Signal:
     return passed
 
 
-def _any(bits: Any) -> Any:
+def any_of(bits: Any) -> Any:
+    """Whether one of the bits is set; not of none."""
     result: Any = 0
     for bit in bits:
         result = result | bit
     return result
 
 
-def _all(bits: Any) -> Any:
+def all_of(bits: Any) -> Any:
+    """Whether all bits are set, as those of none are."""
     result: Any = 1
     for bit in bits:
         result = result & bit
