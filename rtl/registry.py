@@ -17,7 +17,7 @@ class Block:
 
     #: name of the block, of its RTL and golden files and stem of its Verilog modules
     name: str
-    #: folder below ``rtl/`` and ``tb/``; parameters are in ``sim_models/params/<folder>.py``
+    #: folder below ``rtl``, ``sim_models/params``, ``sim_models/golden``, ``tb`` and ``tests/rtl``
     folder: str
     #: one sentence for ``speculoos list``
     summary: str
@@ -25,33 +25,37 @@ class Block:
     source: str
 
     @property
+    def _place(self) -> str:
+        return f"{self.folder.replace('/', '.')}.{self.name}"
+
+    @property
     def _camel(self) -> str:
         return "".join("PE" if w == "pe" else w.capitalize() for w in self.name.split("_"))
 
     def unit(self, params: "Params") -> "Unit":
         """Build the component (imports Amaranth)."""
-        return getattr(importlib.import_module(f"rtl.{self.folder}.{self.name}"), self._camel)(params)
+        return getattr(importlib.import_module(f"rtl.{self._place}"), self._camel)(params)
 
     @property
     def params(self) -> "type[Params]":
         """The block's parameter class."""
-        return getattr(importlib.import_module(f"sim_models.params.{self.folder}"), self._camel + "Params")
+        return getattr(importlib.import_module(f"sim_models.params.{self._place}"), self._camel + "Params")
 
     @property
     def golden(self) -> str:
         """Import path of the golden model."""
-        return f"sim_models.golden.{self.name}"
+        return f"sim_models.golden.{self._place}"
 
     @property
     def bench(self) -> str:
         """Import path of the cocotb bench."""
-        return f"tb.{self.folder}.test_{self.name}"
+        return f"tb.{self.folder.replace('/', '.')}.test_{self.name}"
 
 
 BLOCKS: dict[str, Block] = {b.name: b for b in (
-    Block("pe", "tile", "one multiply-accumulate, systolic and vector-lane", "SPECTRA 2.2"),
-    Block("pe_array", "tile", "rows x cols PEs with wavefront control and result drain", "SPECTRA 2.2"),
-    Block("compute_engine", "tile", "the array with feeders and four double-buffered local memories",
+    Block("pe", "tile/engine", "one multiply-accumulate, systolic and vector-lane", "SPECTRA 2.2"),
+    Block("pe_array", "tile/engine", "rows x cols PEs with wavefront control and result drain", "SPECTRA 2.2"),
+    Block("compute_engine", "tile/engine", "the array with feeders and four double-buffered local memories",
           "SPECTRA 2.2"),
     Block("ram", "memory", "the project's memory: one write port, one synchronous read port", "block RAM"),
     Block("fifo", "memory", "a small queue in distributed memory", "stream"),
@@ -68,28 +72,28 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("exp2", "arith", "power of two by a table of linear segments", "softmax"),
     Block("reciprocal", "arith", "float32 reciprocal by table and Newton step", "softmax"),
     Block("reciprocal_sqrt", "arith", "float32 reciprocal square root by table and Newton step", "RMSNorm"),
-    Block("shared_pool", "manager", "draft tokens of all requests: match, highest H first, lock, unlock by verdict",
-          "SADDLE IV-B"),
-    Block("eager_pool", "manager", "draft tokens behind those under verification, one slice a micro-batch",
+    Block("shared_pool", "manager/pools",
+          "draft tokens of all requests: match, highest H first, lock, unlock by verdict", "SADDLE IV-B"),
+    Block("eager_pool", "manager/pools", "draft tokens behind those under verification, one slice a micro-batch",
           "SADDLE IV-B"),
     Block("intensity_scheduler", "manager", "where draft FC and target attention run, by thresholds with hysteresis",
           "SADDLE IV-D"),
     Block("draft_controller", "manager", "H of each draft, when it stops, and which pool a token goes to",
           "SADDLE IV-A"),
-    Block("softmax_unit", "manager", "largest logit and the probability of a token, in one pass over a vocabulary",
-          "SADDLE IV-A"),
+    Block("softmax_unit", "manager/softmax",
+          "largest logit and the probability of a token, in one pass over a vocabulary", "SADDLE IV-A"),
     Block("manager", "manager", "who drafts, where tokens go, what is verified; counts every kind of waiting",
           "SADDLE IV"),
     Block("manager_registers", "manager", "the Manager's switches and counters on AXI4-Lite", "SADDLE IV"),
     Block("saddle_manager", "manager", "the Manager whole: logits in, texts out, registers and interrupt",
           "SADDLE IV"),
-    Block("bank_pe", "pim", "exact dot products of FP16 or int8 words beside a bank", "SADDLE IV-C"),
-    Block("sum_rounder", "pim", "an exact sum rounded once, to float32, FP16 or int32", "SADDLE IV-C"),
-    Block("dram_bank", "pim", "a bank for simulation: rows, words, and a checker of DRAM timing", "SADDLE III"),
-    Block("bank_group", "pim", "four banks with their processing elements", "SADDLE III"),
-    Block("pseudo_channel", "pim", "16 banks in lockstep, global buffer, accumulators, DRAM timing and refresh",
-          "SADDLE III"),
-    Block("buffer_die_sfu", "pim", "softmax, norms, activations and sums of rows of float32 numbers", "SADDLE III"),
-    Block("pim_stack", "pim", "pseudo-channels in step, the special function unit, sums rounded once, commands",
+    Block("bank_pe", "pim/bank", "exact dot products of FP16 or int8 words beside a bank", "SADDLE IV-C"),
+    Block("sum_rounder", "pim/bank", "an exact sum rounded once, to float32, FP16 or int32", "SADDLE IV-C"),
+    Block("dram_bank", "pim/bank", "a bank for simulation: rows, words, and a checker of DRAM timing", "SADDLE III"),
+    Block("bank_group", "pim/bank", "four banks with their processing elements", "SADDLE III"),
+    Block("pseudo_channel", "pim/channel",
+          "16 banks in lockstep, global buffer, accumulators, DRAM timing and refresh", "SADDLE III"),
+    Block("buffer_die_sfu", "sfu", "softmax, norms, activations and sums of rows of float32 numbers", "SADDLE III"),
+    Block("pim_stack", "pim/stack", "pseudo-channels in step, the special function unit, sums rounded once, commands",
           "SADDLE III"),
 )}

@@ -1,7 +1,7 @@
 """The base of every block: an Amaranth component that knows its Verilog module name.
 
 A composite writes ``m.submodules.pe = PE(params)`` and nothing else. During Verilog emission
-(:mod:`gen.emit` is the platform) the child becomes an instance of its own module, so 64 equal PEs are one
+(:mod:`gen.emit.emit` is the platform) the child becomes an instance of its own module, so 64 equal PEs are one
 module; without a platform (simulation in Python, formal) the same classes elaborate in place.
 """
 

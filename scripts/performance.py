@@ -13,8 +13,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from gen.cli import main
-from gen.report import write_atomic
+from speculoos.cli import main
+from speculoos.report import write_atomic
 
 __all__ = ["PAGES", "commands", "refresh"]
 

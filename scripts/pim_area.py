@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gen.cells import ModuleArea, module_areas, synthesize_cells
-from gen.emit import emit
-from gen.report import Report, write_atomic
-from gen.synth import synthesize
-from rtl.pim.bank_pe import BankPE
-from sim_models.params.pim import BankPEParams
+from gen.emit.emit import emit
+from gen.flows.cells import ModuleArea, module_areas, synthesize_cells
+from gen.flows.synth import synthesize
+from rtl.pim.bank.bank_pe import BankPE
+from sim_models.params.pim.bank.bank_pe import BankPEParams
+from speculoos.report import Report, write_atomic
 
 __all__ = ["ACCUMULATORS", "FIGURES", "FORMATS", "MARKED", "PAGE", "comparison", "formats", "page", "split"]
 
@@ -39,7 +39,7 @@ def formats(figures: dict[str, list[dict[str, Any]]]) -> str:
     Parameters
     ----------
     figures:
-        For each target, what :func:`gen.synth.synthesize` found for each of :data:`FORMATS`.
+        For each target, what :func:`gen.flows.synth.synthesize` found for each of :data:`FORMATS`.
     """
     lanes = BankPEParams().lanes
     columns = ["PE, 16 lanes", "products a cycle", "LUT a lane xcup", "DSP xcup", "FF xcup", "LUT a lane xc7",

@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gen.plots import check_target, save
-from gen.report import Report, write_atomic
-from gen.synth import synthesize
-from rtl.manager.shared_pool import SharedPool
-from sim_models.params.manager import SharedPoolParams
+from gen.flows.synth import synthesize
+from rtl.manager.pools.shared_pool import SharedPool
+from sim_models.params.manager.pools.shared_pool import SharedPoolParams
+from speculoos.plots import check_target, save
+from speculoos.report import Report, write_atomic
 
 ENTRIES = (16, 32, 64, 128, 256, 512, 1024)
 REQUEST_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gen.report import Report, write_atomic
-from gen.synth import RESOURCES, TARGETS, compare, synthesize
+from gen.flows.synth import RESOURCES, TARGETS, compare, synthesize
 from rtl.registry import BLOCKS
-from rtl.tile.pe_array import PEArray
-from sim_models.params.tile import PEArrayParams
+from rtl.tile.engine.pe_array import PEArray
+from sim_models.params.tile.engine.pe_array import PEArrayParams
+from speculoos.report import Report, write_atomic
 
 MODES = {"systolic only": {"dual_mode": False}, "vector-lane only": {"vector_only": True}, "**both modes**": {}}
 #: 8 x 8 int8 arrays with the same Yosys and nextpnr: LUT a MAC (xcup, xc7, xcup without DSP), FF (xcup), MHz (ECP5)

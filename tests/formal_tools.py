@@ -9,8 +9,8 @@ from typing import Any
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module, Value
 
-from gen.process import run_process
-from gen.yosys import run_yosys
+from gen.emit.process import run_process
+from gen.emit.yosys import run_yosys
 
 __all__ = ["Bounded", "Proven", "Violated", "check"]
 

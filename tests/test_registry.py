@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gen.names import check_name
+from gen.emit.names import check_name
 from rtl.registry import BLOCKS, Block
 from rtl.unit import Unit
 from sim_models.params.base import Params
@@ -78,7 +78,7 @@ def test_every_unit_is_a_block_or_part_of_one() -> None:
     assert {b.name: b.folder for b in BLOCKS.values()}.items() <= found.items()
     sources = {file.stem: file.read_text() for file in (ROOT / "rtl").rglob("*.py")}
     for name in set(found) - set(BLOCKS):
-        module = f"rtl.{found[name]}.{name}"
+        module = f"rtl.{found[name].replace('/', '.')}.{name}"
         assert any(re.search(rf"\b{module}\b", text) for other, text in sources.items() if other != name), (
             f"{module} is neither in the registry nor used")
 

@@ -7,7 +7,7 @@ from rtl.manager.registers import Register, registers
 
 if TYPE_CHECKING:
     from gen.products.folder import FileSet
-    from sim_models.params.manager import ManagerParams
+    from sim_models.params.manager.manager import ManagerParams
 
 __all__ = ["c_header", "markdown", "register_files", "system_rdl"]
 

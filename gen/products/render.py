@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
-from gen.emit import Design
+from gen.emit.emit import Design
 from gen.errors import UserError
 from gen.products.folder import GENERATOR, MANIFEST, FileSet, replace_folder, sha256
 

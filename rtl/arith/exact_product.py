@@ -9,17 +9,17 @@
 FP16: subnormals count, and the product is exact whatever the operands (22 bits, 2^-48 to 2^32). BF16: subnormals
 are zero; exact but for overflow to infinity and products below 2^-126, which are flushed. 0 x inf is NaN.
 
-Latency: ``stages`` cycles. Throughput: one product a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one product a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 
-from rtl.arith.parts import leading_zeros, pack_float32
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import leading_zeros, pack_float32
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
-from sim_models.params.arith import ExactProductParams
+from sim_models.params.arith.exact_product import ExactProductParams
 
 __all__ = ["ExactProduct"]
 

@@ -11,18 +11,18 @@ every operand, subnormal operands and results included. Both are monotone, hence
 exact for integers. Overflow gives infinity, NaN gives the one NaN. e^x is 2^(x log2(e)): the factor belongs to
 the multiplication that scales x anyway.
 
-Latency: ``stages`` cycles. Throughput: one power a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one power a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 
-from rtl.arith.parts import Float32, read_table, round_nearest_even, shift_right
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, read_table, round_nearest_even, shift_right
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
 from sim_models.numerics.tables import EXP2, exp2_table
-from sim_models.params.arith import Exp2Params
+from sim_models.params.arith.exp2 import Exp2Params
 
 __all__ = ["Exp2"]
 

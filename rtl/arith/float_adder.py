@@ -8,17 +8,17 @@
 
 x + (-x) is +0, and -0 only comes from two of them; inf - inf is NaN.
 
-Latency: ``stages`` cycles. Throughput: one sum a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one sum a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 
-from rtl.arith.parts import Float32, leading_zeros, pack_float32, shift_right
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, leading_zeros, pack_float32, shift_right
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
-from sim_models.params.arith import FloatAdderParams
+from sim_models.params.arith.float_adder import FloatAdderParams
 
 __all__ = ["FloatAdder"]
 

@@ -8,17 +8,17 @@
 
 Subnormals are zeros, and -0 equals +0. A NaN is neither less than anything nor equal to anything.
 
-Latency: ``stages`` cycles. Throughput: one comparison a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one comparison a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Module, Signal
 
-from rtl.arith.parts import Float32, order_key
-from rtl.arith.pipeline import Pipeline, pipeline_ports
+from rtl.parts.float import Float32, order_key
+from rtl.parts.pipeline import Pipeline, pipeline_ports
 from rtl.unit import Unit
-from sim_models.params.arith import FloatComparatorParams
+from sim_models.params.arith.float_comparator import FloatComparatorParams
 
 __all__ = ["FloatComparator"]
 

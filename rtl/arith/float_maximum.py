@@ -9,7 +9,7 @@
 The lowest index wins among equals, and -0 equals +0. A NaN wins only where no number is present. Lanes that are
 not present do not count: a last beat need not be full.
 
-Latency: ``stages`` cycles. Throughput: one maximum a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one maximum a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-from rtl.arith.parts import order_key
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import order_key
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
 from sim_models.numerics.float32 import NAN
-from sim_models.params.arith import FloatMaximumParams
+from sim_models.params.arith.float_maximum import FloatMaximumParams
 
 __all__ = ["FloatMaximum"]
 

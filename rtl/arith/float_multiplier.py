@@ -8,17 +8,17 @@
 
 0 x inf is NaN. A product is flushed if it is below 2^-126 after rounding to 24 bits.
 
-Latency: ``stages`` cycles. Throughput: one product a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one product a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 
-from rtl.arith.parts import Float32, pack_float32
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, pack_float32
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
-from sim_models.params.arith import FloatMultiplierParams
+from sim_models.params.arith.float_multiplier import FloatMultiplierParams
 
 __all__ = ["FloatMultiplier"]
 

@@ -9,17 +9,17 @@
 What is too large becomes infinity (FP16: 65520 and above), NaN becomes 0x7e00 or 0x7fc0. FP16 results below
 2^-14 are subnormal; BF16 has float32's exponents and no subnormals here.
 
-Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 
-from rtl.arith.parts import Float32, round_nearest_even, shift_right
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, round_nearest_even, shift_right
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
-from sim_models.params.arith import FloatToHalfParams
+from sim_models.params.arith.float_to_half import FloatToHalfParams
 
 __all__ = ["FloatToHalf"]
 

@@ -8,17 +8,17 @@
 
 Infinities and what is too large give the nearest integer that there is; NaN gives 0.
 
-Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
-from rtl.arith.parts import Float32, round_nearest_even, shift_right
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, round_nearest_even, shift_right
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
-from sim_models.params.arith import FloatToIntParams
+from sim_models.params.arith.float_to_int import FloatToIntParams
 
 __all__ = ["FloatToInt"]
 

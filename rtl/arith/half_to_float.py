@@ -8,18 +8,18 @@
 
 FP16 subnormals are kept (they are normal in float32), BF16 subnormals become zeros, NaN becomes 0x7fc00000.
 
-Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
-from rtl.arith.parts import Float32, leading_zeros, pack_float32
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, leading_zeros, pack_float32
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
 from sim_models.numerics.float32 import NAN
-from sim_models.params.arith import HalfToFloatParams
+from sim_models.params.arith.half_to_float import HalfToFloatParams
 
 __all__ = ["HalfToFloat"]
 

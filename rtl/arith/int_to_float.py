@@ -8,17 +8,17 @@
 
 Exact up to 25 bits; 0 gives +0.
 
-Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one number a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
-from rtl.arith.parts import leading_zeros, pack_float32
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import leading_zeros, pack_float32
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
-from sim_models.params.arith import IntToFloatParams
+from sim_models.params.arith.int_to_float import IntToFloatParams
 
 __all__ = ["IntToFloat"]
 

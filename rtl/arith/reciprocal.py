@@ -9,19 +9,19 @@
 Within 0.509 ulp; exact for powers of two; falls as 1/x does. Zeros give infinities, infinities zeros, both of
 their sign, as do results below 2^-126. Three multipliers, each of which fits a DSP block.
 
-Latency: ``stages`` cycles. Throughput: one reciprocal a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one reciprocal a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
-from rtl.arith.parts import Float32, read_table
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, read_table
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
 from sim_models.numerics.float32 import NAN
 from sim_models.numerics.tables import RECIPROCAL, reciprocal_table
-from sim_models.params.arith import ReciprocalParams
+from sim_models.params.arith.reciprocal import ReciprocalParams
 
 __all__ = ["Reciprocal"]
 

@@ -12,19 +12,19 @@
 Within 0.627 ulp; exact for powers of four. +0 gives infinity, -0 minus infinity, +infinity +0; negative numbers
 and NaN give NaN. Four multipliers, each of which fits a DSP block.
 
-Latency: ``stages`` cycles. Throughput: one root a cycle. Back-pressure: see :mod:`rtl.arith.pipeline`.
+Latency: ``stages`` cycles. Throughput: one root a cycle. Back-pressure: see :mod:`rtl.parts.pipeline`.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
-from rtl.arith.parts import Float32, read_table
-from rtl.arith.pipeline import Pipeline, pipeline_ports, wire
+from rtl.parts.float import Float32, read_table
+from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
 from rtl.unit import Unit
 from sim_models.numerics.float32 import NAN
 from sim_models.numerics.tables import RSQRT, rsqrt_table
-from sim_models.params.arith import ReciprocalSqrtParams
+from sim_models.params.arith.reciprocal_sqrt import ReciprocalSqrtParams
 
 __all__ = ["ReciprocalSqrt"]
 

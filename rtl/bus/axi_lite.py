@@ -18,7 +18,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from rtl.unit import Unit, in_reset
-from sim_models.params.bus import AxiLiteParams
+from sim_models.params.bus.axi_lite import AxiLiteParams
 
 __all__ = ["AxiLite", "axi_lite_members"]
 

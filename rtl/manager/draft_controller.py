@@ -31,12 +31,14 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from rtl.arith.parts import round_nearest_even
-from rtl.arith.pick import pick
-from rtl.manager.token_lists import table
-from rtl.manager_layouts import DraftPolicy, draft_decision, draft_token, draft_update, pool_entry
+from rtl.manager.layouts import DraftPolicy, draft_decision, draft_token, draft_update
+from rtl.manager.pools.layouts import pool_entry
+from rtl.manager.pools.token_lists import table
+from rtl.parts.float import round_nearest_even
+from rtl.parts.pick import pick
 from rtl.unit import Unit, in_reset
-from sim_models.params.manager import H_WIDTH, TAU_ENTRIES, DraftControllerParams
+from sim_models.params.manager.draft_controller import TAU_ENTRIES, DraftControllerParams
+from sim_models.params.manager.pools.pool import H_WIDTH
 
 __all__ = ["DraftController"]
 

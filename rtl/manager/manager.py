@@ -55,9 +55,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.manager import manager_choice, manager_orders, manager_tokens
-from rtl.manager.manager_state import ManagerState, State
-from rtl.manager.token_lists import table
-from rtl.manager_layouts import (
+from rtl.manager.layouts import (
     Place,
     draft_beat,
     drafted,
@@ -66,11 +64,14 @@ from rtl.manager_layouts import (
     manager_settings,
     new_request,
     request_verdict,
-    softmax_events,
     verify_beat,
 )
+from rtl.manager.manager_state import ManagerState, State
+from rtl.manager.pools.token_lists import table
+from rtl.manager.softmax.layouts import softmax_events
 from rtl.unit import Unit
-from sim_models.params.manager import TAU_ENTRIES, ManagerParams
+from sim_models.params.manager.draft_controller import TAU_ENTRIES
+from sim_models.params.manager.manager import ManagerParams
 
 __all__ = ["Manager"]
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 
-from rtl.arith.pick import pick
 from rtl.manager.manager_state import ManagerState, State, lowest
+from rtl.parts.pick import pick
 
 if TYPE_CHECKING:
     from rtl.manager.manager import Manager

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from amaranth.hdl import Module, Mux, Signal
 
+from rtl.manager.layouts import VerifyKind
 from rtl.manager.manager_state import ManagerState, State
-from rtl.manager_layouts import VerifyKind
 
 if TYPE_CHECKING:
     from rtl.manager.manager import Manager

@@ -21,11 +21,11 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from rtl.bus.axi_lite import AxiLite, axi_lite_members
+from rtl.manager.layouts import Place, manager_counters, manager_settings
 from rtl.manager.registers import Field, Register, registers
-from rtl.manager_layouts import Place, manager_counters, manager_settings
 from rtl.unit import Unit
-from sim_models.params.bus import AxiLiteParams
-from sim_models.params.manager import ManagerRegistersParams
+from sim_models.params.bus.axi_lite import AxiLiteParams
+from sim_models.params.manager.manager_registers import ManagerRegistersParams
 
 __all__ = ["ManagerRegisters"]
 

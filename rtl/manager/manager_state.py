@@ -6,12 +6,12 @@ from amaranth.hdl import Array, Cat, Const, Mux, Signal
 from amaranth.lib import enum
 
 from rtl.manager.draft_controller import DraftController
-from rtl.manager.eager_pool import EagerPool
 from rtl.manager.intensity_scheduler import IntensityScheduler
-from rtl.manager.shared_pool import SharedPool
+from rtl.manager.pools.eager_pool import EagerPool
+from rtl.manager.pools.shared_pool import SharedPool
 from rtl.memory.ram import Ram
-from sim_models.params.manager import ManagerParams
-from sim_models.params.memory import RamParams
+from sim_models.params.manager.manager import ManagerParams
+from sim_models.params.memory.ram import RamParams
 
 __all__ = ["ManagerState", "State", "lowest"]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth.hdl import Cat, Module, Mux, Signal
 
 from rtl.manager.manager_state import ManagerState, State
-from rtl.manager_layouts import EagerAction
+from rtl.manager.pools.layouts import EagerAction
 from rtl.unit import in_reset
 
 if TYPE_CHECKING:

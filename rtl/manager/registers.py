@@ -3,7 +3,9 @@
 import dataclasses
 from collections.abc import Iterator
 
-from sim_models.params.manager import H_WIDTH, TAU_ENTRIES, ManagerParams
+from sim_models.params.manager.draft_controller import TAU_ENTRIES
+from sim_models.params.manager.manager import ManagerParams
+from sim_models.params.manager.pools.pool import H_WIDTH
 
 __all__ = ["COUNTERS", "Field", "Register", "registers"]
 

@@ -35,22 +35,14 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.bus.axi_lite import axi_lite_members
+from rtl.manager.layouts import Place, draft_beat, emitted, new_request, request_logits, request_verdict, verify_beat
 from rtl.manager.manager import Manager
 from rtl.manager.manager_registers import ManagerRegisters
-from rtl.manager.softmax_unit import SoftmaxUnit
-from rtl.manager_layouts import (
-    Place,
-    draft_beat,
-    emitted,
-    new_request,
-    request_logits,
-    request_verdict,
-    verify_beat,
-)
+from rtl.manager.softmax.softmax_unit import SoftmaxUnit
 from rtl.memory.fifo import Fifo
 from rtl.unit import Unit
-from sim_models.params.bus import AxiLiteParams
-from sim_models.params.manager import SaddleManagerParams
+from sim_models.params.bus.axi_lite import AxiLiteParams
+from sim_models.params.manager.saddle_manager import SaddleManagerParams
 
 __all__ = ["SaddleManager"]
 

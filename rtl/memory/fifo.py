@@ -12,7 +12,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from rtl.unit import Unit, in_reset
-from sim_models.params.memory import FifoParams
+from sim_models.params.memory.fifo import FifoParams
 
 __all__ = ["Fifo"]
 

@@ -13,7 +13,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from rtl.unit import Unit
-from sim_models.params.memory import RamParams
+from sim_models.params.memory.ram import RamParams
 
 __all__ = ["Ram"]
 

@@ -1,9 +1,9 @@
 """Cycles of programs on a PIM stack, equal to those of the RTL, without stepping through them.
 
 All pseudo-channels take part in every command and stay in step, so one of them is followed: by the recurrences of
-:mod:`sim_models.golden.channel_timeline`, which take a row of a bank at a time (n words need (n - 1) ccd + 1 cycles).
-What lies around it is in closed form. With P pseudo-channels, a command given in cycle a, its transfer to the
-pseudo-channels D = a + 3, and R = 4 registers of a rounder::
+:mod:`sim_models.golden.pim.channel.channel_timeline`, which take a row of a bank at a time (n words need (n - 1) ccd
++ 1 cycles). What lies around it is in closed form. With P pseudo-channels, a command given in cycle a, its transfer
+to the pseudo-channels D = a + 3, and R = 4 registers of a rounder::
 
     LOAD    its first turn of words is offered in cycle D + 3, or D + 2 + P where words are dealt out; then one turn
             every 1 or P cycles
@@ -20,11 +20,11 @@ import dataclasses
 from collections import deque
 from collections.abc import Sequence
 
-from sim_models.golden.buffer_die_sfu import SfuOp, sfu_cycles
-from sim_models.golden.channel_commands import Command as ChannelCommand
-from sim_models.golden.channel_timeline import ADD, DECODE, Timeline, Times
-from sim_models.golden.pim_stack import Command, Work
-from sim_models.params.pim import PimStackParams
+from sim_models.golden.pim.channel.channel_commands import Command as ChannelCommand
+from sim_models.golden.pim.channel.channel_timeline import ADD, DECODE, Timeline, Times
+from sim_models.golden.pim.stack.pim_stack import Command, Work
+from sim_models.golden.sfu.buffer_die_sfu import SfuOp, sfu_cycles
+from sim_models.params.pim.stack.pim_stack import PimStackParams
 
 __all__ = ["Course", "StackTiming", "bank_cycles"]
 

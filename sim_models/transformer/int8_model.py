@@ -11,7 +11,7 @@ Matrix products are int8 x int8 into int32, exact and hence free of any order::
                    -> quantise row -> GEMM w2 -> add to x
     x -> RMSNorm -> quantise row -> GEMM wcls -> logits
 
-Everything between is float32, row by row, in the fixed order of :mod:`sim_models.transformer.exact`. A row's
+Everything between is float32, row by row, in the fixed order of :mod:`sim_models.numerics.rows`. A row's
 logits depend on the tokens before it and on nothing else: not on how many rows a pass has, nor on what was
 rolled back. That is the property that makes speculation lossless.
 """
@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_models.transformer import exact
+from sim_models.numerics import rows as exact
 from sim_models.transformer.cache import KVCache
 from sim_models.transformer.checkpoint import WEIGHTS, Checkpoint, ModelShape, rotary_tables
 

@@ -8,7 +8,7 @@ import importlib.util
 from pathlib import Path
 
 from sim_models.transformer.checkpoint import Checkpoint, CheckpointError
-from sim_models.transformer.gguf import read_gguf
+from sim_models.transformer.formats.gguf import read_gguf
 
 __all__ = ["HINT", "load_smollm2", "smollm2_file"]
 
@@ -39,6 +39,6 @@ def load_smollm2(layers: int = 1, tokens: int = 512) -> Checkpoint:
     Raises
     ------
     CheckpointError
-        As :func:`smollm2_file` and :meth:`sim_models.transformer.gguf.GGUF.checkpoint`.
+        As :func:`smollm2_file` and :meth:`sim_models.transformer.formats.gguf.GGUF.checkpoint`.
     """
     return read_gguf(smollm2_file()).checkpoint(layers=layers, tokens=tokens)

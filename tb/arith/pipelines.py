@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.pipeline import PipelineModel
+from sim_models.golden.arith.pipeline import PipelineModel
 from tb.arith.numbers import Codes
 from tb.common import bench_info
 from tb.common.clock import cycles, reset, rng, start

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sim_models.golden.exact_product import ExactProduct
+from sim_models.golden.arith.exact_product import ExactProduct
 from tb.arith.numbers import half_codes
 from tb.arith.pipelines import check_latency, check_traffic, each
 from tb.common import params

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sim_models.golden.exp2 import Exp2
+from sim_models.golden.arith.exp2 import Exp2
 from tb.arith.numbers import float32_codes, half_codes
 from tb.arith.pipelines import Operands, check_latency, check_traffic, each
 from tb.common import params

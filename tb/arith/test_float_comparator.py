@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.float_comparator import FloatComparator
+from sim_models.golden.arith.float_comparator import FloatComparator
 from tb.arith.numbers import float32_codes, near_codes
 from tb.arith.pipelines import check_latency, check_traffic
 from tb.common import params

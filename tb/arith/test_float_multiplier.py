@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sim_models.golden.float_multiplier import FloatMultiplier
+from sim_models.golden.arith.float_multiplier import FloatMultiplier
 from tb.arith.numbers import float32_codes
 from tb.arith.pipelines import check_latency, check_traffic, each
 from tb.common import params

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sim_models.golden.int_to_float import IntToFloat
+from sim_models.golden.arith.int_to_float import IntToFloat
 from tb.arith.numbers import integer_codes
 from tb.arith.pipelines import Operands, check_latency, check_traffic, each
 from tb.common import params

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sim_models.golden.reciprocal_sqrt import ReciprocalSqrt
+from sim_models.golden.arith.reciprocal_sqrt import ReciprocalSqrt
 from tb.arith.numbers import float32_codes
 from tb.arith.pipelines import check_latency, check_traffic, each
 from tb.common import params

@@ -14,7 +14,7 @@ from typing import Any
 
 from cocotb.triggers import FallingEdge, Timer
 
-from sim_models.golden.axi_lite import OKAY, SLVERR
+from sim_models.golden.bus.axi_lite import OKAY, SLVERR
 from tb.common.rules import RuleViolation, StreamRules
 
 __all__ = ["AxiLiteRules"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.axi_lite import OKAY, SLVERR, AxiLite, Inputs, Outputs
+from sim_models.golden.bus.axi_lite import OKAY, SLVERR, AxiLite, Inputs, Outputs
 from tb.bus.axi_lite_rules import AxiLiteRules
 from tb.common import params
 from tb.common.bench import background, bench_test

@@ -119,7 +119,7 @@ def mutants(unit: Unit, count: int, seed: int, build_root: Path, *,
     """
     if not 1 <= count < 1 << _SELECT_BITS:
         raise ValueError(f"a number of mutants from 1 to {(1 << _SELECT_BITS) - 1} was wanted, not {count}")
-    from gen.emit import emit
+    from gen.emit.emit import emit
 
     design = emit(unit)
     with tempfile.TemporaryDirectory() as folder:

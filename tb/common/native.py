@@ -154,7 +154,7 @@ class NativeSim:
         else:
             if build_root is None:
                 raise ValueError("a folder for builds was wanted (build_root), none came")
-            from gen.emit import emit
+            from gen.emit.emit import emit
 
             design = emit(unit)
             modules = [name for name, block in design.blocks.items() if block in once and name != design.top]

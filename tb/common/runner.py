@@ -151,7 +151,7 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
     tools = toolchain()
     from cocotb_tools import config
 
-    from gen.emit import emit
+    from gen.emit.emit import emit
 
     with _emit_lock:
         design = emit(unit)

@@ -65,7 +65,7 @@ class Source(_Driver):
     dut, name:
         Device and stream.
     layout:
-        Payload layout (``rtl.layouts``), shape, or a :class:`~tb.common.packing.Codec`.
+        Payload layout (``rtl.tile.engine.layouts``), shape, or a :class:`~tb.common.packing.Codec`.
     gen:
         The test's generator; the driver derives its own from it.
     rate:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rtl.manager_layouts import manager_settings
-from sim_models.golden.manager import END, REQUEST, Inputs, Outputs, Switches
-from sim_models.params.manager import H_WIDTH, TAU_ENTRIES, ManagerParams
+from rtl.manager.layouts import manager_settings
+from sim_models.golden.manager.manager import END, REQUEST, Inputs, Outputs, Switches
+from sim_models.params.manager.draft_controller import TAU_ENTRIES
+from sim_models.params.manager.manager import ManagerParams
+from sim_models.params.manager.pools.pool import H_WIDTH
 from sim_models.specdec.fixed import ONE
 from sim_models.specdec.traces import RequestTrace
 
@@ -260,7 +262,7 @@ def expected_texts(requests: Sequence[RequestTrace], end: int | None = None) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Widths:
-    """Bits of the fields of each stream's payload, as in ``rtl.manager_layouts``."""
+    """Bits of the fields of each stream's payload, as in ``rtl.manager.layouts``."""
 
     requests: tuple[int, ...]
     drafted: tuple[int, ...]

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from rtl.manager.manager import Manager
-from sim_models.golden import manager as golden
-from sim_models.golden.manager import COUNTERS, Inputs, Outputs, Switches
-from sim_models.params.manager import ManagerParams
+from sim_models.golden.manager import manager as golden
+from sim_models.golden.manager.manager import COUNTERS, Inputs, Outputs, Switches
+from sim_models.params.manager.manager import ManagerParams
 from tb.common.native import NativeLibrary, NativeSim
 from tb.manager.manager_engines import Engines, Widths, outputs, packed, settings_value, unpacked
 

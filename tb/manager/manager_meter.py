@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gen.manager_trace import Intervals
-from sim_models.golden.manager import Switches
-from sim_models.params.manager import ManagerParams, SaddleManagerParams
+from sim_models.golden.manager.manager import Switches
+from sim_models.params.manager.manager import ManagerParams
+from sim_models.params.manager.saddle_manager import SaddleManagerParams
 from sim_models.specdec.costs import MappedCosts
 from sim_models.specdec.fixed import ONE
 from sim_models.specdec.traces import RequestTrace, record, shipped_models
+from speculoos.bench.manager_trace import Intervals
 from tb.common.scoreboard import Mismatch
 from tb.manager.manager_engines import Engines, expected_texts
 from tb.manager.manager_machine import Machine

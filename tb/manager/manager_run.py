@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sim_models.params.manager import ManagerParams
+from sim_models.params.manager.manager import ManagerParams
 from tb.common.native import NativeSim, NativeTimeout
 from tb.manager.manager_engines import Engines, Widths, packed, unpacked
 from tb.manager.manager_machine import Stuck

@@ -6,10 +6,10 @@ import numpy as np
 
 from rtl.manager.registers import registers
 from rtl.manager.saddle_manager import SaddleManager
-from sim_models.golden import saddle_manager as golden
-from sim_models.golden.manager import COUNTERS, Switches
-from sim_models.golden.saddle_manager import Inputs, Outputs
-from sim_models.params.manager import SaddleManagerParams
+from sim_models.golden.manager import saddle_manager as golden
+from sim_models.golden.manager.manager import COUNTERS, Switches
+from sim_models.golden.manager.saddle_manager import Inputs, Outputs
+from sim_models.params.manager.saddle_manager import SaddleManagerParams
 from tb.common.native import NativeSim
 from tb.manager.manager_engines import Engines
 from tb.manager.manager_machine import Stuck

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from rtl.manager.layouts import manager_settings
 from rtl.manager.registers import registers
-from rtl.manager_layouts import manager_settings
-from sim_models.golden import manager
-from sim_models.golden.manager import Switches
-from sim_models.golden.saddle_manager import Inputs, LogitsBeat, Outputs
+from sim_models.golden.manager import manager
+from sim_models.golden.manager.manager import Switches
+from sim_models.golden.manager.saddle_manager import Inputs, LogitsBeat, Outputs
 from sim_models.numerics.float32 import bits
-from sim_models.params.manager import SaddleManagerParams
+from sim_models.params.manager.saddle_manager import SaddleManagerParams
 from sim_models.specdec.fixed import ONE
 from tb.manager.manager_engines import Widths, packed, settings_value, unpacked
 

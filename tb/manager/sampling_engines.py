@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from sim_models.golden.manager import END, REQUEST, Switches
+from sim_models.golden.manager.manager import END, REQUEST, Switches
 from sim_models.specdec.draws import Draws, Place
 from sim_models.specdec.fixed import ONE, quantise
 from sim_models.specdec.models import Model, Session

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.draft_controller import (
+from sim_models.golden.manager.draft_controller import (
     CONFIDENCE,
     CUMULATIVE,
     FIXED,
@@ -22,7 +22,7 @@ from tb.common.bench import bench_test
 from tb.common.clock import cycles, reset, rng, start
 from tb.common.scoreboard import compare
 from tb.manager.held_in_reset import nothing_is_taken
-from tb.manager.pool_traffic import packed_token
+from tb.manager.pools.pool_traffic import packed_token
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.intensity_scheduler import PIM, TILES, Inputs, IntensityScheduler
+from sim_models.golden.manager.intensity_scheduler import PIM, TILES, Inputs, IntensityScheduler
 from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, reset, rng, start

@@ -1,14 +1,14 @@
 """Bench of the Manager on the shipped pair: its own tokens and probabilities, with every cycle as in the model.
 
-The engines are behavioural; what they say was recorded from the two transformers. ``tests/test_manager_pair.py`` runs
-it.
+The engines are behavioural; what they say was recorded from the two transformers.
+``tests/rtl/manager/test_manager_pair.py`` runs it.
 """
 
 from typing import Any
 
-from sim_models.golden.draft_controller import CONFIDENCE, FIXED
-from sim_models.golden.manager import Switches
-from sim_models.params.manager import ManagerParams
+from sim_models.golden.manager.draft_controller import CONFIDENCE, FIXED
+from sim_models.golden.manager.manager import Switches
+from sim_models.params.manager.manager import ManagerParams
 from sim_models.specdec.draws import KeyedDraws
 from sim_models.specdec.rules import Greedy, decode
 from sim_models.specdec.traces import record, shipped_models

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.draft_controller import CONFIDENCE, FIXED
-from sim_models.golden.manager import COUNTERS, Switches
-from sim_models.golden.saddle_manager import Inputs, Outputs, SaddleManager
+from sim_models.golden.manager.draft_controller import CONFIDENCE, FIXED
+from sim_models.golden.manager.manager import COUNTERS, Switches
+from sim_models.golden.manager.saddle_manager import Inputs, Outputs, SaddleManager
 from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, reset, rng, start

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.fifo import Fifo
+from sim_models.golden.memory.fifo import Fifo
 from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, engine, reset, rng, start

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_models.golden.ram import Ram
+from sim_models.golden.memory.ram import Ram
 from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, reset, rng, start

@@ -1,1 +1,0 @@
-"""One module per sub-command: ``add_arguments(parser)`` and ``run(args, report) -> exit code``."""

@@ -1,0 +1,171 @@
+"""A pseudo-channel: sixteen banks with processing elements in lockstep, the global buffer, and what steers them.
+
+::
+
+    i_command -> decoder -> dispatch -+-> sequencer -> rows, columns -> 4 bank groups -+
+                                      |       | step                     ^ words       | sums
+                                      +-> global buffer (loader) --------+             v
+                                      +-> sum reader <---------------------------------+--> o_sums
+    i_data ---> loader, or WRITE to a bank                     responder -> o_response
+
+Commands (:class:`rtl.pim.channel.layouts.PimOp`) take effect in their order; where that cannot be seen they overlap:
+a LOAD fills one half of the global buffer while MACs read the other, a READ takes sums from one half of the
+accumulators while MACs change the other, and of two MACs the second one's first row is opened while the first one
+works. ``count`` words follow on ``i_data`` for every LOAD and WRITE, also for one that is refused, whose words are
+dropped. A command that is wrong does nothing else and is answered by a status. Each command has one response, in
+order; a READ's says that its sums were read, its last beats may still be on their way.
+
+No more than 2^terms_width - 1 words may go into a sum (all banks together), which is not checked here. Accumulators
+have no value before a MAC with ``clear``, and neither buffer nor banks before they are written; a reset in the middle
+of a WRITE or LOAD leaves what was written by then.
+
+The controller opens rows ahead and refreshes by itself (`dram_rows`); ``error`` tells that it broke a rule of the
+banks, which must not happen. Activations go to all banks at once, so there is no tRRD or tFAW. Banks are models for
+simulation, the rest is hardware.
+
+Latency: 4 cycles from a command to its unit; a MAC reads its first word ``rcd`` cycles later (at once if the row is
+open), and its sums are complete ``cl + 1`` cycles and the latency of `bank_pe` after its last word.
+Throughput: a word of every bank each ``ccd`` cycles. With two open rows they change without a gap where
+``rtp + rp + rcd <= (columns + 1) * ccd`` and ``ras + rp <= 2 * columns * ccd``; with one, each change takes
+``rtp + rp + rcd`` instead of ``ccd`` cycles. With HBM3 timing that is at least 0.99 of a word each ``ccd`` cycles,
+0.92 with refreshes (one open row: 0.81 and 0.75; `tests/rtl/pim/channel/test_pseudo_channel_golden.py`).
+Cost without banks and processing elements (`gen.flows.synth` of the parts, xcup, 16 lanes, 512 words of buffer): 3470
+LUT, 416 LUTRAM, 4770 FF, 1 DSP, 32 BRAM. On ECP5 the slowest part is the decoder, at 93 MHz.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from rtl.pim.bank.bank_group import BANKS, BankGroup
+from rtl.pim.bank.layouts import DramError
+from rtl.pim.channel.dram_rows import DramRows
+from rtl.pim.channel.global_buffer import GlobalBuffer
+from rtl.pim.channel.layouts import PimOp, PimStatus, PimUnit, pim_command, pim_response, sums_beat
+from rtl.pim.channel.mac_sequencer import MacSequencer
+from rtl.pim.channel.pim_decoder import PimDecoder
+from rtl.pim.channel.pim_responder import PimResponder
+from rtl.pim.channel.sum_reader import SumReader
+from rtl.unit import Unit, in_reset
+from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
+
+__all__ = ["GROUPS", "PseudoChannel"]
+
+#: bank groups
+GROUPS = 4
+
+
+class PseudoChannel(Unit):
+    """Pseudo-channel.
+
+    Members
+    -------
+    i_command: In(stream of pim_command), o_response: Out(stream of pim_response)
+    i_data: In(stream of words)
+    o_sums: Out(stream of sums_beat)
+        What READs deliver.
+    error: Out(DramError)
+        Rule of DRAM that was broken first since reset.
+    """
+
+    block = "pseudo_channel"
+
+    i_command: Any
+    i_data: Any
+    o_sums: Any
+    o_response: Any
+    error: Any
+
+    def __init__(self, params: PseudoChannelParams | None = None) -> None:
+        p = params or PseudoChannelParams()
+        self.p = p
+        super().__init__(p, {
+            "i_command": In(stream.Signature(pim_command)), "i_data": In(stream.Signature(p.word_width)),
+            "o_sums": Out(stream.Signature(sums_beat(p))), "o_response": Out(stream.Signature(pim_response)),
+            "error": Out(DramError),
+        })
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        p = self.p
+        m.submodules.decoder = decoder = PimDecoder(p)
+        m.submodules.rows = rows = DramRows(p.bank)
+        m.submodules.sequencer = sequencer = MacSequencer(p)
+        m.submodules.buffer = buffer = GlobalBuffer(p)
+        m.submodules.reader = reader = SumReader(p)
+        m.submodules.responder = responder = PimResponder(p)
+        m.d.comb += [
+            decoder.i_command.valid.eq(self.i_command.valid), decoder.i_command.payload.eq(self.i_command.payload),
+            self.i_command.ready.eq(decoder.i_command.ready),
+        ]
+        self._dispatch(m, decoder, sequencer, buffer, reader, responder)
+
+        # Row and column side of the DRAM controller, and the data stream, which one of two units takes from.
+        for name in ("current_valid", "current", "ahead_valid", "ahead", "read", "write"):
+            m.d.comb += getattr(rows, name).eq(getattr(sequencer, name))
+        m.d.comb += [
+            sequencer.is_open.eq(rows.is_open), sequencer.fresh.eq(rows.fresh),
+            sequencer.word_valid.eq(self.i_data.valid & ~in_reset()),
+            buffer.word_valid.eq(self.i_data.valid & ~in_reset()), buffer.word.eq(self.i_data.payload),
+            self.i_data.ready.eq((sequencer.take_word | buffer.take_word) & ~in_reset()),
+            buffer.step.eq(sequencer.step),
+        ]
+
+        # The bank groups; data to be written goes with its command.
+        write_data = Signal(p.word_width)
+        m.d.sync += write_data.eq(self.i_data.payload)
+        errors = Signal(GROUPS)
+        for g in range(GROUPS):
+            m.submodules[f"group_{g}"] = group = BankGroup(p.group)
+            m.d.comb += [
+                group.row.eq(rows.row), group.column.eq(sequencer.column), group.write_data.eq(write_data),
+                group.write_banks.eq(Mux(sequencer.to_group == g, 1 << sequencer.to_bank, 0)),
+                group.step.eq(buffer.o_step),
+                group.read_en.eq(reader.read_en), group.read_index.eq(reader.read_index),
+                group.which.eq(reader.which), reader.sums[g].eq(group.sum),
+                errors[g].eq(group.error != DramError.NONE),
+            ]
+            m.d.comb += [group.words[b].eq(Mux(buffer.by_group, buffer.words[g], buffer.words[b]))
+                         for b in range(BANKS)]
+            with m.If(errors[g] & ~errors[:g].any()):
+                m.d.comb += self.error.eq(group.error)
+
+        for own, unit in ((self.o_sums, reader.o_sums), (self.o_response, responder.o_response)):
+            m.d.comb += [own.valid.eq(unit.valid), own.payload.eq(unit.payload), unit.ready.eq(own.ready)]
+        m.d.comb += reader.sum_halves.eq(sequencer.sum_halves)
+        return m
+
+    def _dispatch(self, m: Module, decoder: PimDecoder, sequencer: MacSequencer, buffer: GlobalBuffer,
+                  reader: SumReader, responder: PimResponder) -> None:
+        """A job goes to its unit, in order, when nothing that is before it could be disturbed."""
+        job = decoder.o_job.payload
+        good = job.status == PimStatus.OK
+        load, write, mac, read = (good & (job.op == op) for op in (PimOp.LOAD, PimOp.WRITE, PimOp.MAC, PimOp.READ))
+        half = job.first[-1]
+        # Words of the data stream are for the command that is first; a MAC finds what LOADs before it have written,
+        # and a LOAD overwrites nothing that MACs before it are still to read; sums are read before they change.
+        free = {
+            PimUnit.SEQUENCER: (write & ~buffer.busy) | (mac & ~(buffer.halves & job.buffer_halves).any()
+                                                         & ~(reader.halves >> half)[0]),
+            PimUnit.LOADER: (job.drop | (load & ~(sequencer.buffer_halves & job.buffer_halves).any()))
+            & ~sequencer.writing,
+            PimUnit.READER: read,
+        }
+        inputs = {PimUnit.SEQUENCER: sequencer.i_job, PimUnit.LOADER: buffer.i_job, PimUnit.READER: reader.i_job}
+        m.d.comb += responder.status.eq(job.status)
+        for unit, condition in free.items():
+            port = inputs[unit]
+            m.d.comb += [port.payload.eq(job), port.valid.eq(decoder.o_job.valid & responder.room & condition)]
+            with m.If(port.valid & port.ready):
+                m.d.comb += [responder.dispatch.eq(1), responder.unit.eq(unit)]
+        with m.If(decoder.o_job.valid & responder.room & ~good & ~job.drop):
+            m.d.comb += [responder.dispatch.eq(1), responder.unit.eq(PimUnit.NONE)]
+        m.d.comb += [
+            decoder.o_job.ready.eq(responder.dispatch),
+            responder.hits.eq(sequencer.hits), responder.misses.eq(sequencer.misses),
+        ]
+        for name, unit in (("sequencer", sequencer), ("loader", buffer), ("reader", reader)):
+            m.d.comb += [getattr(responder, f"{name}_done").eq(unit.done),
+                         getattr(responder, f"{name}_cycles").eq(unit.cycles)]

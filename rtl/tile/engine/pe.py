@@ -1,0 +1,100 @@
+"""One processing element: a multiply-accumulate that serves both modes of the array (SPECTRA 2.2).
+
+::
+
+                 above_weight  above_sum
+                      |            |
+     bank_weight --> mux           |
+                      |            |
+                   weight --+      |
+                            |      |
+     activation -----------(x)     |
+                            |      |
+                         product   |
+                            |      |
+                           (+) <- mux <-+
+                            |           |
+                           sum ---------+
+
+Systolic (output-stationary): the weight comes from the PE above, the sum adds to itself. It is never cleared:
+the array's collector subtracts what the sum was when the tile began, which is exact modulo 2^acc_width. So
+the accumulator is nothing but an adder and a register, which FPGA multiplier blocks absorb.
+Vector-lane: the weight comes from the PE's own bank, the product is added to the sum of the PE above.
+
+Latency: 2 cycles from ``activation`` and ``weight`` to ``sum``.
+Throughput: one product a cycle, always.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib.wiring import In, Out
+
+from rtl.unit import Unit
+from sim_models.params.tile.engine.pe import PEParams
+
+__all__ = ["PE"]
+
+
+class PE(Unit):
+    """Processing element.
+
+    Members
+    -------
+    activation: In(signed(operand_width))
+        Registered outside; pairs with the current ``weight``.
+    above_weight: In(signed(operand_width))
+        Next weight in systolic mode.
+    bank_weight: In(signed(operand_width))
+        Next weight in vector-lane mode.
+    above_sum: In(signed(acc_width))
+        Addend in vector-lane mode.
+    load_bank, add_above: In(1)
+        Select vector-lane mode at the weight register and, two cycles later, at the adder.
+        They exist only where both modes are built, and the ports of a mode only where that mode is.
+    weight: Out(signed(operand_width))
+    sum: Out(signed(acc_width))
+    """
+
+    block = "pe"
+
+    activation: Signal
+    above_weight: Signal
+    bank_weight: Signal
+    above_sum: Signal
+    load_bank: Signal
+    add_above: Signal
+    weight: Signal
+    sum: Signal
+
+    def __init__(self, params: PEParams | None = None) -> None:
+        p = params or PEParams()
+        operand, acc = signed(p.operand_width), signed(p.acc_width)
+        ports: dict[str, Any] = {"activation": In(operand), "weight": Out(operand), "sum": Out(acc)}
+        if p.systolic:
+            ports |= {"above_weight": In(operand)}
+        if p.vector:
+            ports |= {"bank_weight": In(operand), "above_sum": In(acc)}
+        if p.systolic and p.vector:
+            ports |= {"load_bank": In(1), "add_above": In(1)}
+        self.p = p
+        super().__init__(p, ports)
+
+    def body(self, platform: Any) -> Module:
+        m = Module()
+        p = self.p
+        if not p.vector:
+            next_weight, addend = self.above_weight, self.sum
+        elif not p.systolic:
+            next_weight, addend = self.bank_weight, self.above_sum
+        else:
+            next_weight = Mux(self.load_bank, self.bank_weight, self.above_weight)
+            addend = Mux(self.add_above, self.above_sum, self.sum)
+
+        m.d.sync += self.weight.eq(next_weight)
+
+        product = Signal(signed(2 * p.operand_width))
+        m.d.sync += product.eq(self.activation * self.weight)
+
+        m.d.sync += self.sum.eq(product + addend)
+        return m

@@ -1,0 +1,187 @@
+"""Golden model of the draft controller, cycle by cycle."""
+
+import dataclasses
+
+from sim_models.golden.manager.pools.shared_pool import Token
+from sim_models.params.manager.draft_controller import DraftControllerParams
+from sim_models.specdec.fixed import ONE, multiply
+from sim_models.specdec.policies import load_index
+
+__all__ = ["CONFIDENCE", "CUMULATIVE", "FIXED", "Decision", "DraftController", "Drafted", "Inputs", "Outputs",
+           "Settings", "Update"]
+
+FIXED, CUMULATIVE, CONFIDENCE = range(3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Drafted:
+    """A draft token; p in units of 2^-15."""
+
+    request: int
+    position: int
+    token: int
+    p: int
+    final: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Update:
+    """What a verdict means for a draft."""
+
+    request: int
+    restart: bool = True
+    gone: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What follows from a token, and its H."""
+
+    request: int
+    stop: bool
+    threshold: bool
+    length: bool
+    end: bool
+    h: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Registers; thresholds in units of 2^-15."""
+
+    policy: int = CUMULATIVE
+    tabled: bool = False
+    tau: int = 0
+    taus: tuple[int, ...] = (0,) * 8
+    load: int = 1
+    max_draft: int = 16
+    stop_at_end: bool = True
+    end_token: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What stands at the inputs in a cycle; None where a stream offers nothing.
+
+    Members
+    -------
+    verifying, behind: bool
+        For the request that was looked up in the cycle before.
+    """
+
+    drafted: Drafted | None = None
+    update: Update | None = None
+    settings: Settings = Settings()
+    verifying: bool = False
+    behind: bool = False
+    shared_room: bool = True
+    shared_ready: bool = True
+    eager_ready: bool = True
+    ask: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Outputs:
+    """What the outputs show before the edge that ends a cycle.
+
+    Members
+    -------
+    look: int or None
+        None where no token is taken.
+    decision: Decision or None
+    length, may_draft:
+        For the request that is asked for.
+    """
+
+    drafted_ready: bool
+    update_ready: bool
+    look: int | None
+    shared: Token | None
+    eager: Token | None
+    decision: Decision | None
+    length: int
+    may_draft: bool
+
+
+@dataclasses.dataclass
+class _Draft:
+    h: int = ONE
+    length: int = 0
+    stopped: bool = False
+
+
+class DraftController:
+    """The controller.
+
+    Parameters
+    ----------
+    p:
+        Parameters of the block.
+    """
+
+    def __init__(self, p: DraftControllerParams) -> None:
+        self.p = p
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything; nothing is taken for a cycle a request."""
+        self.drafts = [_Draft() for _ in range(self.p.requests)]
+        self.waking = self.p.requests
+        self.taken: tuple[Drafted, Settings] | None = None
+        self.shared: Token | None = None
+        self.eager: Token | None = None
+        self.decision: Decision | None = None
+
+    def step(self, i: Inputs) -> Outputs:
+        """One cycle: what the outputs show with these inputs; then the edge."""
+        idle = not self.waking and self.taken is None and self.shared is None and self.eager is None
+        drafted_ready = idle and i.update is None
+        takes = drafted_ready and i.drafted is not None
+        asked = self.drafts[i.ask]
+        outputs = Outputs(drafted_ready, idle, i.drafted.request if takes and i.drafted else None, self.shared,
+                          self.eager, self.decision, asked.length, self.wants(i.ask, i.settings))
+        self.waking = max(self.waking - 1, 0)
+        self.decision = None
+        if i.shared_ready:
+            self.shared = None
+        if i.eager_ready:
+            self.eager = None
+        if self.taken is not None:
+            self._decide(i, *self.taken)
+            self.taken = None
+        elif idle and i.update is not None:
+            self._update(i.update)
+        elif takes and i.drafted is not None:
+            self.taken = i.drafted, i.settings
+        return outputs
+
+    def wants(self, request: int, s: Settings) -> bool:
+        """Whether a request may draft a token."""
+        draft = self.drafts[request]
+        return not draft.stopped and draft.length < s.max_draft
+
+    def _update(self, update: Update) -> None:
+        if update.restart:
+            self.drafts[update.request] = _Draft()
+        else:
+            self.drafts[update.request].length -= update.gone
+
+    def _decide(self, i: Inputs, drafted: Drafted, s: Settings) -> None:
+        """Settings count as of the cycle in which the token was taken, the policy as of this one."""
+        draft = self.drafts[drafted.request]
+        p = min(drafted.p, ONE)
+        draft.h = multiply(draft.h, p)
+        draft.length += 1
+        tau = s.taus[load_index(max(s.load, 1))] if s.tabled else s.tau
+        value = {FIXED: None, CUMULATIVE: draft.h, CONFIDENCE: p}[i.settings.policy]
+        threshold = value is not None and value < tau
+        length = draft.length >= s.max_draft
+        end = drafted.final or (s.stop_at_end and drafted.token == s.end_token)
+        stop = draft.stopped or threshold or length or end
+        draft.stopped |= threshold or end
+        self.decision = Decision(drafted.request, stop, threshold, length, end, draft.h)
+        token = Token(drafted.request, drafted.position, drafted.token, draft.h)
+        if i.shared_room and not i.verifying and not i.behind:
+            self.shared = token
+        else:
+            self.eager = token

@@ -1,0 +1,54 @@
+"""Parameters of ``pe``."""
+
+import dataclasses
+
+from sim_models.params.base import ParamError, Params, param
+
+__all__ = ["PEParams", "accumulator_width", "largest_k"]
+
+
+
+def largest_k(operand_width: int, acc_width: int) -> int:
+    """Largest K whose dot product can never overflow ``acc_width`` signed bits.
+
+    The worst product of two signed operands is (-2^(w-1))^2 = 2^(2w-2), so K products fit while
+    K * 2^(2w-2) <= 2^(acc_width-1) - 1.
+    """
+    return ((1 << (acc_width - 1)) - 1) >> (2 * operand_width - 2)
+
+
+def accumulator_width(operand_width: int, k: int) -> int:
+    """Fewest signed bits that hold every dot product of ``k`` operand pairs; inverse of :func:`largest_k`."""
+    return (k << (2 * operand_width - 2)).bit_length() + 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _ArrayParams(Params):
+    operand_width: int = param(8, "bits of a signed operand", low=2, high=16, tag="w")
+    acc_width: int = param(25, "bits of a PE's signed running accumulator", low=4, high=48, tag="acc")
+    dual_mode: bool = param(True, "both modes; false elaborates the systolic-only baseline", tag="dual")
+    vector_only: bool = param(False, "elaborate the vector-lane-only baseline", tag="vector")
+
+    @property
+    def systolic(self) -> bool:
+        """Whether the systolic mode is built."""
+        return not self.vector_only
+
+    @property
+    def vector(self) -> bool:
+        """Whether the vector-lane mode is built."""
+        return self.dual_mode or self.vector_only
+
+    def validate(self) -> None:
+        if self.vector_only and not self.dual_mode:
+            raise ParamError("dual_mode = false (systolic only) and vector_only = true exclude each other: "
+                             "set one of them", "vector_only")
+        if largest_k(self.operand_width, self.acc_width) < 1:
+            need = accumulator_width(self.operand_width, 1)
+            raise ParamError(f"acc_width must be at least {need} for operand_width = {self.operand_width}, "
+                             f"not {self.acc_width}", "acc_width")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PEParams(_ArrayParams):
+    """Parameters of one processing element."""

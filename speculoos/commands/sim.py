@@ -1,0 +1,125 @@
+"""``speculoos sim``: cocotb regressions on Verilator."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from gen.errors import UserError
+from speculoos.arguments import add_build_dir, add_design, build_dir, seed
+from speculoos.report import Report
+
+if TYPE_CHECKING:
+    from gen.config.config import Config
+    from sim_models.params.base import Params
+    from tb.common.runner import BenchResult
+
+__all__ = ["EXAMPLES", "add_arguments", "run"]
+
+EXAMPLES = """\
+A block alone is run with every set of parameters that its bench names. --set, --test and --waves narrow
+this to one run: the block's defaults, changed by --set.
+
+examples:
+  speculoos sim compute_engine
+  speculoos sim pe_array --set rows=4 --seed 7 --waves
+  speculoos sim all"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Block, seed, and what narrows a run."""
+    add_design(parser, also=", or `all`")
+    parser.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (default: drawn)")
+    parser.add_argument("--test", metavar="NAME", help="run the tests of this name alone")
+    parser.add_argument("--waves", action="store_true", help="record a waveform")
+    parser.add_argument("--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
+                        help="benches run side by side (default: 2)")
+    add_build_dir(parser)
+
+
+def run(args: argparse.Namespace, report: Report) -> int:
+    """Run the benches, print a line for each; 1 when any failed."""
+    from gen.flows.doctor import require
+    config = _config(args)
+    require("g++", "make", "perl", "verilator", "cocotb")
+    work = _work(args, config)
+    root = build_dir(args)
+    results = _run_all(args, report, work, root)
+    report.table(["module", "tests", "failed", "comparisons", "cycles", "seed", "seconds"], [
+        [r.unit_name, r.tests, len(r.failures), r.comparisons, r.cycles, r.seed, round(r.seconds, 1)]
+        for r in results])
+    for result in results:
+        _explain(report, result)
+    failed = [r for r in results if not r.ok]
+    report.line()
+    report.line(f"{len(failed)} of {len(results)} runs failed" if failed else
+                f"all {len(results)} runs passed, {sum(r.comparisons for r in results)} comparisons")
+    report.data["ok"] = not failed
+    report.data["rows"] = [_as_json(r) for r in results]
+    return 1 if failed else 0
+
+
+def _config(args: argparse.Namespace) -> "Config | None":
+    """The design to run, None for all blocks."""
+    from gen.config.config import resolve
+    if args.design != "all":
+        return resolve(args.design, args.settings)
+    if args.settings or args.test is not None or args.waves:
+        raise UserError("--set, --test and --waves need one block, not `all`")
+    return None
+
+
+def _work(args: argparse.Namespace, config: "Config | None") -> "list[tuple[str, Params]]":
+    """What to run: (block, parameters) pairs."""
+    from gen.config.config import guess
+    from rtl.registry import BLOCKS
+    if config is None:
+        return [pair for name in BLOCKS for pair in _variants(name)]
+    if args.design in BLOCKS and not (args.settings or args.test is not None or args.waves):
+        return _variants(args.design)
+    if args.test is not None:
+        names = _tests(config.block.bench)
+        if args.test not in names:
+            raise UserError(f"the bench of {config.block.name} has no test {args.test!r}"
+                            f"{guess(args.test, names)}, only {', '.join(names)}")
+    return [(config.block.name, config.params)]
+
+
+def _variants(block: str) -> "list[tuple[str, Params]]":
+    from rtl.registry import BLOCKS
+    from tb.common.runner import variants
+    return [(block, BLOCKS[block].params(**changes)) for changes in variants(block).values()]
+
+
+def _tests(bench: str) -> list[str]:
+    """Names of a bench's tests: what cocotb's decorator has turned into an object of its own."""
+    import importlib
+    members = vars(importlib.import_module(bench)).items()
+    return [name for name, member in members if type(member).__module__.partition(".")[0] == "cocotb"]
+
+
+def _run_all(args: argparse.Namespace, report: Report, work: "list[tuple[str, Params]]",
+             root: Any) -> "list[BenchResult]":
+    from tb.common.runner import regress, run_bench
+    if len(work) == 1:
+        block, params = work[0]
+        report.note(f"running {params.unit_name(block)}")
+        return [run_bench(block, params, seed=args.seed, waves=args.waves, test=args.test, build_root=root)]
+    with report.progress("benches", len(work)) as progress:
+        return regress(work, args.jobs, build_root=root, seed=args.seed,
+                       on_result=lambda done, total, result: progress.step(result.unit_name))
+
+
+def _explain(report: Report, result: "BenchResult") -> None:
+    if result.waves:
+        report.line(f"wrote {result.waves}")
+    for failure in result.failures:
+        report.line(f"\n{result.unit_name}{': ' + failure.test if failure.test else ''}: {failure.message}")
+    if result.failures:
+        report.line(f"repeat: {result.repeat}")
+
+
+def _as_json(result: "BenchResult") -> dict[str, Any]:
+    return {"block": result.block, "module": result.unit_name, "tests": result.tests, "ok": result.ok,
+            "failures": [{"test": f.test, "message": f.message} for f in result.failures],
+            "comparisons": result.comparisons, "cycles": result.cycles, "seed": result.seed,
+            "seconds": round(result.seconds, 3), "waves": result.waves and str(result.waves),
+            "repeat": result.repeat}

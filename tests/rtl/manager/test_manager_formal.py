@@ -1,0 +1,64 @@
+"""The Manager between engines that keep their rules: a proof, a bounded check, and broken Managers that are noticed.
+
+H has 3 bits here, and settings are fixed for each check; the text of the hardware is the same.
+"""
+
+import pytest
+
+from rtl.manager import draft_controller
+from rtl.manager import layouts as manager_layouts
+from rtl.manager.pools import shared_pool
+from sim_models.golden.manager.draft_controller import FIXED
+from sim_models.golden.manager.manager import Switches
+from sim_models.params.manager import manager as parameters
+from sim_models.params.manager.manager import ManagerParams
+from tb.manager.manager_engines import settings_value
+from tests.formal_tools import Bounded, Proven, Violated, check
+from tests.rtl.manager.manager_specification import ManagerSpecification, changed_manager
+
+PARAMS = ManagerParams(request_width=1, lane_width=0, entries=1, eager_entries=1, draft_width=1, token_width=1,
+                       position_width=2)
+#: cycles from reset on: a request, a draft and its verdict
+FRAMES = 32
+IN_TURN = Switches(policy=FIXED, tau=0, max_draft=1, eager=False)
+ALONE = Switches(policy=FIXED, tau=0, max_draft=0, eager=False)
+EAGER = Switches(policy=FIXED, tau=0, max_draft=2)
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H of 3 bits: 1.0 is 4."""
+    for module in (manager_layouts, draft_controller, shared_pool, parameters):
+        monkeypatch.setattr(module, "H_WIDTH", 3)
+    monkeypatch.setattr(draft_controller, "_ONE", 4)
+
+
+def specification(switches: Switches, module: str = "", *changes: tuple[str, str]) -> ManagerSpecification:
+    """Of a Manager with fixed settings, maybe with other code."""
+    return ManagerSpecification(*changed_manager(PARAMS, module, *changes),
+                                settings_value(PARAMS, switches.fitted(PARAMS)))
+
+
+def test_flags_and_texts_are_what_the_streams_say() -> None:
+    """Draft and target in turn: for all cycles."""
+    spec = specification(IN_TURN)
+    assert isinstance(check(spec, spec.inputs, simplify=True), Proven)
+
+
+def test_flags_and_texts_are_what_the_streams_say_when_eager() -> None:
+    spec = specification(EAGER)
+    assert isinstance(check(spec, spec.inputs, frames=FRAMES), Bounded)
+
+
+@pytest.mark.parametrize(("module", "old", "new"), [
+    ("manager_tokens", "s.verifying_count.eq(s.verifying_count - 1)", "s.verifying_count.eq(s.verifying_count)"),
+    ("manager_tokens", 'position.eq(row["base"] + s.index)', 'position.eq(row["base"])'),
+    ("manager_tokens", "with m.If(given.stop > given.position):", "with m.If(1):"),
+    ("manager_tokens", "with m.If(s.done):", "with m.If(told.restart):"),
+    ("manager_tokens", "s.stale.eq(s.stale | (s.drafting & s.flag))", "s.stale.eq(s.stale | s.flag)"),
+    ("manager_choice", "s.due.eq(~passing &", "s.due.eq("),
+], ids=["count", "position", "nothing wanted", "alive", "stale", "two passes"])
+def test_broken_managers_are_noticed(module: str, old: str, new: str) -> None:
+    """Without drafts where that shows it: verdicts come sooner."""
+    spec = specification(IN_TURN if "position.eq" in old else ALONE, module, (old, new))
+    assert isinstance(check(spec, spec.inputs, frames=FRAMES), Violated)

@@ -1,0 +1,222 @@
+"""Mutation of the Manager: how much the native stimulus notices, and why it does not notice the rest.
+
+Which mutants are drawn follows from the netlist, names of other parts included. So reasons are for kinds of places,
+and a survivor that is of none of them is listed by itself.
+
+Its own logic, the draft controller and the intensity scheduler are mutated;
+``tests/rtl/manager/pools/test_shared_pool_formal.py`` breaks the pools.
+
+The golden model is the judge, cycle by cycle; what it shows is recorded once. Prints the table of survivors.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from rtl.manager.manager import Manager
+from sim_models.golden.manager import manager as golden
+from sim_models.golden.manager.draft_controller import CONFIDENCE, CUMULATIVE, FIXED
+from sim_models.golden.manager.manager import COUNTERS, Inputs, Outputs, Switches
+from sim_models.params.manager.manager import ManagerParams
+from sim_models.specdec.fixed import ONE
+from sim_models.specdec.traces import DraftToken, RequestTrace
+from tb.common.mutation import mutants, run_mutants, survivors_table
+from tb.common.native import NativeSim
+from tb.manager.manager_engines import Engines, Widths, expected_texts, packed, random_traces, settings_value
+from tb.manager.manager_machine import play
+from tests.designs.run import BUILDS
+
+PARAMS = ManagerParams(request_width=2, lane_width=1, entries=4, eager_entries=3, draft_width=2, token_width=3,
+                       position_width=6)
+#: parts that have proofs of their own, and counters, whose upper bits would take very long runs
+WITHOUT = ("pool.*", "eager_*", "counters*")
+RUNS = 80
+#: why a mutant was not noticed, by what it changes
+REASONS = {
+    r"(drafted__ready|emitted__ready_and|verify__ready_and|rst)_\$mux_S|emitted__payload_last_add":
+        "a bit of a counter beyond what a run counts",
+    r"read_addr_mux\S*\.[AY]\[[4-6]\]|at_compare_mux\S*\.[AY]\[[2-6]\]|rows_left_sub\S*\.Y\[4\]|verifying_\$shr_Y\.Y":
+        "a bit that is cut off",
+    r"full_not_mux_a_logic_not_a\S*\.Y\[3\]": "a sum that is too high to be reached where it matters",
+    r"const0 (text\.write_en_\$mux_S\.A|controller\.\S*_D_\$mux_Y\.B)": "a bit that is the constant zero already",
+    r"controller\.last_d_\$ge": "a cause of the stop, which the Manager does not read: it asks for the length",
+    r"controller\.(update__ready_and|to_(shared|eager)__(ready|valid))":
+        "whether the controller is ready: the Manager gives it the time it needs",
+    r"controller\.drafted__valid_and_\$mux_S_[12]\.A": "what is held beyond the one cycle in which it counts",
+    r"controller\.turn_": "a number that counts in the first cycles after reset alone",
+    r"requests_d_mux_a\S*\.A":
+        "how many requests a pass or step had, or 5 for 4 where no threshold lies between",
+    r"full_not_mux_and_and_and_b_\$lt_Y\.A": "more engines at work than there are, in place of as many",
+    r"full_not_mux_and_and_and_and_d_and_b_not_a_and_b_1":
+        "drafting between two verdicts of a pass: they come together",
+    r"controller\.(busy_\$mux_S\.Y|h_\$dff_Q|drafted__valid_and_\$mux_S_3)":
+        "a low bit of H that decides between two requests alone",
+    r"controller\.(load_gt_\S*mux|tabled_mux|policy_eq_mux)\S*\.[ABY]\[\d\]":
+        "a low bit of a threshold, or of what is held against it, that nothing came so close to",
+    r"controller\.drafted__valid_and_\$mux_S\.B\[9\]": "a remainder of a product that is not the only one",
+    r"controller\.drafts_WR_DATA_mux\S*\.[BY]\[\d\]": "a low bit of H behind a verdict, where nothing came so close",
+}
+_IN, _OUT = ("requests", "drafted", "verdicts"), ("draft", "verify", "emitted")
+#: besides random ones
+SWITCHES = (
+    Switches(), Switches(policy=FIXED, max_draft=3, shared=False, eager=False, engines=2),
+    Switches(policy=FIXED, shared=False, eager=False, capacity=3), Switches(eager=False, capacity=5, end_token=5),
+    Switches(max_draft=0), Switches(capacity=1, end_token=7), Switches(tau=0, start=3, engines=2, dlm_fc=(1, 2)),
+    Switches(tau=0x8000, dynamic=False, initial=(1, 1)), Switches(policy=CONFIDENCE, tau=0x5A5A, engines=2),
+    Switches(taus=(0x7FFF, 0x65A5, 0x3A5A, 0, 0, 0, 0, 0), eager=False),
+    Switches(policy=CONFIDENCE, taus=(0x6A5A, 0x35A5, 0x2C3C, 0, 0, 0, 0, 0)),
+)
+#: what the settings say instead of some that mean the same
+SAME = {"capacity": (1, 0), "engines": (1, 0), "max_draft": (4, 7), "policy": (CUMULATIVE, 3)}
+
+
+class Arriving(Engines):
+    """Sends requests that want no token, too, each before the one that has its number."""
+
+    def arrivals(self) -> list[tuple[int, int, int, int]]:
+        out = []
+        for request in super().arrivals():
+            position = int(self.gen.integers(64)) if self.gen else 0
+            out += [(request[0], position, position // int(1 + request[0]), 1), request]
+        return out
+
+
+class Recorder:
+    """A golden model, and all that it took and showed."""
+
+    def __init__(self, switches: Switches) -> None:
+        self.model, self.inputs, self.outputs = golden.Manager(PARAMS, switches), list[Inputs](), list[Outputs]()
+
+    def step(self, i: Inputs) -> Outputs:
+        """One cycle."""
+        self.inputs.append(i)
+        self.outputs.append(self.model.step(i))
+        return self.outputs[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run from reset on: inputs and outputs by port, and the counters behind it."""
+
+    settings: int
+    rows: dict[str, np.ndarray]
+    want: dict[str, np.ndarray]
+    #: of a run that came to its end
+    counters: dict[str, int] | None
+
+    def check(self, sim: NativeSim) -> None:
+        """Reset, play, compare."""
+        for name in _IN:
+            sim.set(f"{name}__valid", 0)
+        sim.set("settings", self.settings)
+        sim.reset()
+        got = sim.play(self.rows, list(self.want))
+        for name in _OUT:
+            got[f"{name}__payload"][got[f"{name}__valid"][:, 0] == 0] = 0
+        for name, want in self.want.items():
+            assert (got[name] == want).all(), name
+        if self.counters is not None:
+            assert sim.get("counters") == packed((32,) * len(COUNTERS), [self.counters[name] for name in COUNTERS])
+
+
+def _near(r: RequestTrace, switches: Switches, gen: np.random.Generator) -> RequestTrace:
+    """Probabilities next to a threshold, or such that H is half way between two numbers next to it."""
+    taus = [switches.tau, *(switches.taus or ())[:3]]
+
+    def pairs(tokens: tuple[DraftToken, ...]) -> tuple[DraftToken, ...]:
+        out: list[DraftToken] = []
+        following: int | None = None
+        for token, p in tokens:
+            tau, kind = int(gen.choice(taus)), gen.random()
+            if following is not None:
+                p, following = following, None
+            elif kind < 0.2:
+                p = ONE
+            elif kind < 0.5:
+                p = tau ^ (int(gen.integers(3) > 0) << int(gen.integers(10)))
+            elif kind < 0.65 and 2 * tau < ONE:
+                p, following = 2 * tau + int(gen.choice([-1, 1])), ONE // 2
+            elif kind < 0.8 and tau:
+                p = int(gen.integers(max(tau, ONE // 2), ONE + 1))
+                following = ((2 * tau - 1) * ONE // 2 + p) // p      # H is rounded up to the threshold
+            out.append((token, min(max(p, 0), ONE)))
+        return tuple(out)
+
+    return dataclasses.replace(r, draft=pairs(r.draft), branches={i: pairs(b) for i, b in r.branches.items()})
+
+
+def _array(widths: tuple[int, ...], values: list[tuple[int, ...] | None]) -> np.ndarray:
+    size = -(-sum(widths) // 8)
+    text = b"".join((packed(widths, v) if v else 0).to_bytes(size, "little") for v in values)
+    return np.frombuffer(text, np.uint8).reshape(-1, size).copy()
+
+
+def _bits(values: list[bool]) -> np.ndarray:
+    return np.array(values, np.uint8).reshape(-1, 1)
+
+
+def _recorded(switches: Switches, gen: np.random.Generator, cycles: int | None) -> Run:
+    """Random texts and engines of random latency; to the end unless it is cut off."""
+    widths, recorder = Widths.of(PARAMS), Recorder(switches)
+    requests = random_traces(gen, int(gen.choice([1, 2, 3, 4, 4, 4])), 14, vocab=8, end=switches.end_token,
+                             right=gen.permutation([0.3, 0.7, 0.95, 1.0]).tolist())
+    slow = [int(gen.choice([4, 40, 150])), int(gen.integers(1, 60))]
+    requests = [_near(r, switches, gen) for r in requests]
+    engines = Arriving(requests, lambda *_: int(gen.integers(1, slow[0] + 1)),
+                       lambda *_: int(gen.integers(1, 2 * slow[1] + 1)), lanes=PARAMS.lanes, gen=gen)
+    play(recorder, engines, 20_000, ready=float(gen.choice([1, 0.6])), cycles=cycles)  # type: ignore[arg-type]
+    if cycles is None:
+        assert engines.texts == expected_texts(requests, switches.end_token)
+    given, shown = recorder.inputs, recorder.outputs
+    rows = {"softmax": _array((1, 1), [(int(i.softmax_busy), int(i.masked)) for i in given])}
+    want = {"busy": _bits([o.busy for o in shown]), "dlm_fc": _bits([bool(o.mapping[0]) for o in shown]),
+            "tlm_attention": _bits([bool(o.mapping[1]) for o in shown])}
+    for name in _IN:
+        beats = [getattr(i, name) for i in given]
+        rows |= {f"{name}__valid": _bits([b is not None for b in beats]),
+                 f"{name}__payload": _array(getattr(widths, name), beats)}
+        want[f"{name}__ready"] = _bits([getattr(o, f"{name}_ready") for o in shown])
+    for name in _OUT:
+        beats = [getattr(o, name) for o in shown]
+        rows[f"{name}__ready"] = _bits([getattr(i, f"{name}_ready") for i in given])
+        want |= {f"{name}__valid": _bits([b is not None for b in beats]),
+                 f"{name}__payload": _array(getattr(widths, name), beats)}
+    said = {name: other for name, (usual, other) in SAME.items() if getattr(switches, name) == usual}
+    return Run(settings_value(PARAMS, dataclasses.replace(switches, **said)), rows, want,
+               dict(recorder.model.counters) if cycles is None else None)
+
+
+def _any_switches(gen: np.random.Generator) -> Switches:
+    flags = gen.random(5) < (0.4, 0.75, 0.6, 0.5, 0.4)
+    low, tokens = int(gen.integers(0, 5)), int(gen.integers(0, 48))
+    return Switches(
+        policy=int(gen.choice([FIXED, CUMULATIVE, CONFIDENCE])),
+        taus=tuple(int(tau) for tau in gen.integers(0, 0x7001, 8)) if flags[0] else None,
+        shared=bool(flags[1]), eager=bool(flags[2]), dynamic=bool(flags[3]),
+        initial=(int(gen.integers(2)), int(gen.integers(2))), end_token=int(gen.integers(8)) if flags[4] else None,
+        max_draft=int(gen.integers(0, 5)), tau=int(gen.choice([0, *(gen.integers(0x3800, size=3) | 1), 0x8000])),
+        capacity=int(gen.integers(1, 9)), start=int(gen.integers(1, 5)), engines=int(gen.integers(1, 3)),
+        dlm_fc=(low, low + int(gen.integers(3))), tlm_attention=(tokens, tokens + int(gen.integers(16))))
+
+
+def _stimulus() -> Callable[[NativeSim], None]:
+    """Complete runs with all kinds of settings, and some that a reset cuts off."""
+    gen, runs = np.random.default_rng(1), list[Run]()
+    for n in range(RUNS):
+        switches = SWITCHES[n] if n < len(SWITCHES) else _any_switches(gen)
+        runs.append(_recorded(switches.fitted(PARAMS), gen, int(gen.integers(10, 400)) if n % 4 == 3 else None))
+
+    def stimulus(sim: NativeSim) -> None:
+        for run in runs:
+            run.check(sim)
+    return stimulus
+
+
+def test_manager(capsys: pytest.CaptureFixture[str]) -> None:
+    """At least 80% of 250 mutants are noticed; the table shows what is not."""
+    report = run_mutants(mutants(Manager(PARAMS), 250, 1, BUILDS, without=WITHOUT), _stimulus())
+    with capsys.disabled():
+        print(survivors_table("manager", report, REASONS))
+    assert report.score >= 0.8
