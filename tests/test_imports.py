@@ -14,8 +14,8 @@ ALLOWED: dict[str, set[str]] = {
     "sim_models": {"sim_models", "numpy"},
     "rtl": {"rtl", "sim_models.params", "sim_models.numerics", "amaranth"},
     "gen": {"gen", "rtl", "sim_models", "amaranth", "numpy", "pyosys", "pyslang"},
-    "tb": {"tb", "gen", "rtl", "sim_models", "amaranth", "cocotb", "cocotb_tools", "filelock", "find_libpython", "numpy",
-           "pyosys"},
+    "tb": {"tb", "gen", "rtl", "sim_models", "amaranth", "cocotb", "cocotb_tools", "filelock", "find_libpython",
+           "numpy", "pyosys"},
     "speculoos": {"speculoos", "tb", "gen", "rtl", "sim_models", "numpy", "rich", "matplotlib"},
 }
 

@@ -6,10 +6,11 @@ order of the model, its operands streamed in at one word of each memory a cycle 
 """
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
-from speculoos.bench.meter import Meter, MeterFactory
+from speculoos.bench.measured import check_work, row
 from speculoos.bench.models import BenchModel, bench_models, operands
 from speculoos.plots import baselines_plot
 from speculoos.report import Report
@@ -17,6 +18,7 @@ from speculoos.report import Report
 if TYPE_CHECKING:
     from gen.config.config import Config
     from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
+    from tb.tile.engine.engine_meter import EngineMeter
 
 __all__ = ["ENGINES", "NOTES", "baseline_engines", "run", "weight_reads"]
 
@@ -51,7 +53,7 @@ def weight_reads(p: "ComputeEngineParams", m: int, k: int, n: int) -> int:
     return passes * -(-k // p.rows) * -(-n // p.cols)
 
 
-def run(args: argparse.Namespace, report: Report, make: MeterFactory, config: "Config",
+def run(args: argparse.Namespace, report: Report, make: "Callable[..., EngineMeter]", config: "Config",
         p: "ComputeEngineParams") -> int:
     """Measure passes and single matrices of each model on each engine.
 
@@ -60,7 +62,6 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, config: "C
     UserError
         ``--k``, ``--n`` or ``--mode`` was given, which the models and the engines decide here.
     """
-    from speculoos.bench.engine import check_work
     for option, given in (("--k", args.k), ("--n", args.n), ("--mode", args.mode)):
         if given:
             raise UserError(f"{option} and --baselines exclude each other: the models decide K and N, the engines "
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, config: "C
     return 0
 
 
-def _pass(model: BenchModel, m: int, engine: str, meter: Meter, seed: int) -> dict[str, Any]:
+def _pass(model: BenchModel, m: int, engine: str, meter: "EngineMeter", seed: int) -> dict[str, Any]:
     gemms = [(name, *operands(meter.p, m, k, n, seed)) for name, k, n in model.matrices]
     got = meter.measure_pass(gemms)
     macs = m * model.weights
@@ -104,8 +105,7 @@ def _pass(model: BenchModel, m: int, engine: str, meter: Meter, seed: int) -> di
             "weight_reads": sum(weight_reads(meter.p, m, k, n) for _, k, n in model.matrices)}
 
 
-def _shapes(model: BenchModel, m: int, engine: str, meter: Meter, seed: int) -> list[dict[str, Any]]:
-    from speculoos.bench.engine import row
+def _shapes(model: BenchModel, m: int, engine: str, meter: "EngineMeter", seed: int) -> list[dict[str, Any]]:
     return [{"model": model.name, "engine": engine, "matrices": names,
              **row(meter.p, m, k, n, "auto", meter.measure(*operands(meter.p, m, k, n, seed), "auto"))}
             for (k, n), names in model.shapes.items()]

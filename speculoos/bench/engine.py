@@ -8,14 +8,14 @@ and every cycle count with the golden model; a difference ends the command with 
 import argparse
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
 from speculoos.arguments import add_design, seed
 from speculoos.bench import baselines as bench_baselines
-from speculoos.bench.meter import Measured, Meter, MeterFactory
+from speculoos.bench.measured import BACK_TO_BACK, check_work, row
 from speculoos.bench.models import bench_models, engine_params, operands
 from speculoos.plots import check_target, panels_of, utilisation_plot
 from speculoos.report import Report
@@ -23,8 +23,9 @@ from speculoos.report import Report
 if TYPE_CHECKING:
     from gen.config.config import Config
     from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
+    from tb.tile.engine.engine_meter import EngineMeter, Measured
 
-__all__ = ["TARGETS", "add_arguments", "engine_modes", "measure_rows", "row", "run"]
+__all__ = ["TARGETS", "add_arguments", "engine_modes", "measure_rows", "run"]
 
 MODES = ("auto", "systolic", "vector")
 #: what a list that leaves something out is completed with
@@ -33,8 +34,8 @@ DEFAULT_SIZES = {"m": list(range(1, 65)), "k": [64], "n": [64]}
 MODEL_ROWS = (1, 9, 32)
 #: shapes that targets speak of, beside M = 1..64 at K = N = 64
 NAMED = ((8, 64, 64), (9, 64, 172), (1, 64, 172))
-#: what one invocation may take on: array cycles of all rows once, weights of one GEMM, a size
-MOST_STEPS, MOST_WEIGHTS, LARGEST_SIZE = 20_000_000, 1 << 24, 1 << 20
+#: largest M, K or N that can be asked for
+LARGEST_SIZE = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,17 +62,16 @@ class Target:
     figure: str
 
 
-_BACK_TO_BACK = "utilisation_back_to_back"
 #: columns of the tables, what they are called, and what they are
-FIGURES = {"cycles": "alone", "interval": "b2b", _BACK_TO_BACK: "used"}
+FIGURES = {"cycles": "alone", "interval": "b2b", BACK_TO_BACK: "used"}
 SHORT = {"auto": "auto", "systolic": "syst.", "vector": "vect."}
 LEGEND = "alone, b2b: cycles, alone and back to back; used: share of the MACs"
 TARGETS = (
-    Target("M = 1..64, K = N = 64, back to back", 0.95, tuple((m, 64, 64) for m in range(1, 65)), _BACK_TO_BACK),
+    Target("M = 1..64, K = N = 64, back to back", 0.95, tuple((m, 64, 64) for m in range(1, 65)), BACK_TO_BACK),
     Target("8 x 64 x 64, alone", 0.97, ((8, 64, 64),), "utilisation"),
     Target("9 x 64 x 172, alone", 0.94, ((9, 64, 172),), "utilisation"),
-    Target("9 x 64 x 172, back to back", 0.94, ((9, 64, 172),), _BACK_TO_BACK),
-    Target("1 x 64 x 172, back to back", 0.97, ((1, 64, 172),), _BACK_TO_BACK),
+    Target("9 x 64 x 172, back to back", 0.94, ((9, 64, 172),), BACK_TO_BACK),
+    Target("1 x 64 x 172, back to back", 0.97, ((1, 64, 172),), BACK_TO_BACK),
 )
 
 
@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of the operands (default: 1)")
 
 
-def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
+def run(args: argparse.Namespace, report: Report, make: "Callable[..., EngineMeter]") -> int:
     """Measure what was asked for.
 
     Raises
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
     return _sweep(args, report, make, config, p)
 
 
-def _sweep(args: argparse.Namespace, report: Report, make: MeterFactory, config: "Config",
+def _sweep(args: argparse.Namespace, report: Report, make: "Callable[..., EngineMeter]", config: "Config",
            p: "ComputeEngineParams") -> int:
     modes = engine_modes(p, args.mode)
     custom = bool(args.m or args.k or args.n)
@@ -164,28 +164,7 @@ def _standard(config: "Config") -> list[Case]:
     return cases
 
 
-def check_work(p: "ComputeEngineParams", gemms: Iterable[tuple[int, int, int, str]]) -> None:
-    """Refuse what could not be finished in minutes.
-
-    Raises
-    ------
-    UserError
-        K may overflow a partial sum, the weights of one GEMM or the work of all are too much.
-    """
-    from sim_models.golden.tile.engine.compute_engine import steps
-    total = 0
-    for m, k, n, mode in gemms:
-        if k > p.k_total_max:
-            raise UserError(f"K must be at most {p.k_total_max}, so that {p.psum_width} bits cannot overflow, "
-                            f"not {k}")
-        if k * n > MOST_WEIGHTS:
-            raise UserError(f"a GEMM may have at most {MOST_WEIGHTS} weights, not {k} x {n}")
-        total += steps(p, m, k, n, mode)
-    if total > MOST_STEPS:
-        raise UserError(f"at most {MOST_STEPS} array cycles can be measured at once, these sizes take {total}")
-
-
-def measure_rows(meter: Meter, cases: Sequence[Case], modes: Sequence[str], seed: int,
+def measure_rows(meter: "EngineMeter", cases: Sequence[Case], modes: Sequence[str], seed: int,
                  report: Report) -> list[dict[str, Any]]:
     """Rows of all cases in all modes; equal ones are measured once."""
     known: dict[tuple[int, int, int, str], Measured] = {}
@@ -200,27 +179,6 @@ def measure_rows(meter: Meter, cases: Sequence[Case], modes: Sequence[str], seed
                              **row(meter.p, *key, known[key])})
             progress.step(f"{case.m} x {case.k} x {case.n}")
     return rows
-
-
-def row(p: "ComputeEngineParams", m: int, k: int, n: int, mode: str, got: Measured) -> dict[str, Any]:
-    """One measurement as the JSON document has it."""
-    macs = m * k * n
-    whole = int(got.interval) if float(got.interval).is_integer() else got.interval
-    return {"m": m, "k": k, "n": n, "mode": mode, "cycles": got.cycles, "macs": macs,
-            "utilisation": macs / (got.cycles * p.rows * p.cols), "interval": whole,
-            _BACK_TO_BACK: macs / (got.interval * p.rows * p.cols), "commands": got.commands,
-            "operands": "resident" if got.resident else "streamed", "bound": _bound(got)}
-
-
-def _bound(got: Measured) -> str:
-    """What keeps commands from following each other faster.
-
-    ``array``: nothing else. ``operands``: a block waits for the half of a memory that it goes to. ``turnaround``:
-    decoding a command, or draining its results before a later one may write there, takes longer than the array.
-    """
-    if got.interval <= got.array:
-        return "array"
-    return "turnaround" if got.resident else "operands"
 
 
 def _standard_tables(report: Report, rows: Sequence[dict[str, Any]], modes: Sequence[str]) -> None:
@@ -265,7 +223,7 @@ def _pivot(report: Report, title: str, rows: Sequence[dict[str, Any]], modes: Se
 def _flat_table(report: Report, rows: Sequence[dict[str, Any]]) -> None:
     report.table(["M", "K", "N", "mode", "alone", "used", "b2b", "used", "commands", "b2b bound by"],
                  [[r["m"], r["k"], r["n"], r["mode"], r["cycles"], r["utilisation"], _short(r["interval"]),
-                   r[_BACK_TO_BACK], r["commands"], r["bound"]] for r in rows], LEGEND)
+                   r[BACK_TO_BACK], r["commands"], r["bound"]] for r in rows], LEGEND)
 
 
 def _short(value: float) -> float | int:

@@ -11,19 +11,20 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
 from speculoos.bench.manager_report import WAITING
-from speculoos.bench.manager_trace import Intervals, chrome_trace
+from speculoos.bench.manager_trace import chrome_trace
 from speculoos.report import Report, write_atomic
 
 if TYPE_CHECKING:
     from sim_models.golden.manager.manager import Switches
     from sim_models.params.manager.manager import ManagerParams
     from sim_models.specdec.costs import MappedCosts
+    from tb.manager.manager_meter import ManagerMeter
 
-__all__ = ["Case", "Meter", "MeterFactory", "add_arguments", "cases", "costs", "row", "run"]
+__all__ = ["Case", "add_arguments", "cases", "costs", "row", "run"]
 
 FIXED = (2, 4, 8)
 #: how many times faster than the paper's the engines of the tables are, and those of the share of deciding
@@ -33,26 +34,6 @@ DECIDING_TARGET = 0.0083
 FEW_ROWS = 20
 #: OPT's vocabulary
 PAPER_VOCABULARY = 50_272
-
-
-class Meter(Protocol):
-    """What runs batches; :mod:`tb.manager.manager_meter` provides it."""
-
-    compared: int
-    vocab_size: int
-
-    def run(self, switches: "Switches", batch: int, costs: "MappedCosts", *, oracle: bool = False
-            ) -> tuple[dict[str, int], Intervals]:
-        """Counters of the Manager, and when the engines worked."""
-        ...
-
-    def run_with_softmax(self, switches: "Switches", batch: int, costs: "MappedCosts") -> dict[str, int]:
-        """Counters of the Manager with its softmax unit."""
-        ...
-
-
-MeterFactory = Callable[["ManagerParams", int, int], Meter]
-"""From the Manager, the tokens of a request and the number of different prompts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        help="also write one run as a Chrome trace, and FILE.png")
 
 
-def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "ManagerParams") -> int:
+def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams, int, int], ManagerMeter]", p:
+"ManagerParams") -> int:
     """Measure all variants.
 
     Raises
@@ -124,7 +106,7 @@ def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "Manage
     return code
 
 
-def _deciding(report: Report, meter: Meter, p: "ManagerParams", batch: int) -> None:
+def _deciding(report: Report, meter: "ManagerMeter", p: "ManagerParams", batch: int) -> None:
     """The share of deciding, softmax included, at a ratio of costs near the paper's."""
     from sim_models.golden.manager.manager import Switches
     from sim_models.params.manager.softmax.softmax_unit import SoftmaxUnitParams
@@ -150,7 +132,8 @@ def _deciding(report: Report, meter: Meter, p: "ManagerParams", batch: int) -> N
                                "paper_vocabulary": large, "counters": c}
 
 
-def _measure(args: argparse.Namespace, report: Report, meter: Meter, p: "ManagerParams") -> list[dict[str, Any]]:
+def _measure(args: argparse.Namespace, report: Report, meter: "ManagerMeter",
+             p: "ManagerParams") -> list[dict[str, Any]]:
     rows = []
     settings = costs()
     with report.progress("measuring", len(list(cases(args.tau, 1, p))) * len(args.batch) * len(settings)) as progress:
@@ -214,7 +197,7 @@ def row(setting: str, batch: int, case: Case, start: int, c: dict[str, int]) -> 
         **{name: c[name] for name in WAITING}, "deciding_share": c["deciding"] / c["cycles"], "counters": c}
 
 
-def _timeline(path: Path, report: Report, meter: Meter, p: "ManagerParams", batch: int) -> int:
+def _timeline(path: Path, report: Report, meter: "ManagerMeter", p: "ManagerParams", batch: int) -> int:
     from sim_models.golden.manager.manager import Switches
     from sim_models.specdec.fixed import quantise
     from speculoos.bench.manager_plots import timeline_plot

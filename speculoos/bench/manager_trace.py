@@ -1,14 +1,14 @@
 """One run of the Manager as a Chrome trace, in the shape of SADDLE Fig. 11."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Intervals", "chrome_trace"]
+if TYPE_CHECKING:
+    from tb.manager.manager_meter import Intervals
 
-Intervals = list[tuple[str, int, int, int]]
-"""Kind ("draft", "verify"), micro-batch, begin, end."""
+__all__ = ["chrome_trace"]
 
 
-def chrome_trace(intervals: Intervals) -> list[dict[str, Any]]:
+def chrome_trace(intervals: "Intervals") -> list[dict[str, Any]]:
     """Events of a Chrome trace, a cycle as a microsecond.
 
     A thread for each micro-batch (``draft``, and ``eager`` where the step began during a pass), one for the verify

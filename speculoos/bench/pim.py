@@ -9,7 +9,7 @@ model; a difference ends the command with exit code 1.
 import argparse
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
 from speculoos.report import Report
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from sim_models.params.pim.stack.pim_stack import PimStackParams
+    from tb.pim.stack.stack_meter import Measured, StackMeter
 
-__all__ = ["LENGTHS", "TARGET", "Measured", "Meter", "MeterFactory", "add_arguments", "matrices", "run"]
+__all__ = ["LENGTHS", "TARGET", "add_arguments", "matrices", "run"]
 
 #: positions of attention, elements of a head
 LENGTHS, HEAD = (1, 2, 15, 16, 17, 255, 1024), 64
@@ -27,57 +28,6 @@ LENGTHS, HEAD = (1, 2, 15, 16, 17, 255, 1024), 64
 TARGET, LARGE = 0.9, 512
 #: shapes that the models give, and those of one layer of SmolLM2-135M
 _SMOLLM2 = ("w1", "wk")
-
-
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """A program, measured.
-
-    Members
-    -------
-    cycles: int
-        Alone.
-    interval: float
-        Of one among many in a row; 0 where that was not measured.
-    bank_cycles: int
-        Least cycles that its words of a bank take.
-    words: int
-        Words of each bank that are read.
-    hit_rate: float
-        Share of them from rows that were used before.
-    split: str
-        How K is split, ``across`` pseudo-channels or not.
-    """
-
-    cycles: int
-    interval: float
-    bank_cycles: int
-    words: int
-    hit_rate: float
-    split: str
-
-
-class Meter(Protocol):
-    """A simulated stack; :mod:`tb.pim.stack.stack_meter` provides it."""
-
-    p: "PimStackParams"
-    #: results compared so far
-    compared: int
-
-    def gemv(self, w: "np.ndarray") -> Measured:
-        """w [K, N], float16 or int8, with an x that is drawn."""
-        ...
-
-    def attention(self, size: int, length: int) -> Measured:
-        """A head of ``size`` elements over ``length`` positions."""
-        ...
-
-    def random(self, count: int) -> int:
-        """GEMVs and attention of random sizes; returns how many."""
-        ...
-
-
-MeterFactory = Callable[["PimStackParams"], Meter]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plain", action="store_true", help="also measure banks with one open row")
 
 
-def run(args: argparse.Namespace, report: Report, make: MeterFactory, p: "PimStackParams") -> int:
+def run(args: argparse.Namespace, report: Report, make: "Callable[[PimStackParams], StackMeter]",
+        p: "PimStackParams") -> int:
     """Measure all shapes.
 
     Raises
@@ -171,7 +122,8 @@ def matrices(report: Report) -> list[tuple[str, str, "np.ndarray"]]:
     return list(found.values())
 
 
-def _measure(meter: Meter, found: Sequence[tuple[str, str, "np.ndarray"]], report: Report) -> list[dict[str, Any]]:
+def _measure(meter: "StackMeter", found: Sequence[tuple[str, str, "np.ndarray"]], report: Report) -> list[dict[str,
+Any]]:
     import numpy as np
 
     from sim_models.numerics.rows import quantise
@@ -191,7 +143,7 @@ def _measure(meter: Meter, found: Sequence[tuple[str, str, "np.ndarray"]], repor
     return rows
 
 
-def _row(meter: Meter, got: Measured, size: int) -> dict[str, Any]:
+def _row(meter: "StackMeter", got: "Measured", size: int) -> dict[str, Any]:
     """A measurement as the JSON document has it; ``size`` is what must be read, in bytes."""
     limit = _limit(meter.p)
     best = got.interval or got.cycles

@@ -9,13 +9,16 @@ from speculoos.arguments import add_build_dir, build_dir
 from speculoos.bench import engine as bench
 from speculoos.bench import manager as bench_manager
 from speculoos.bench import pim as bench_pim
-from speculoos.bench.meter import Meter, MeterFactory
 from speculoos.report import Report
 
 if TYPE_CHECKING:
     from gen.emit.emit import Design
     from sim_models.params.manager.manager import ManagerParams
     from sim_models.params.pim.stack.pim_stack import PimStackParams
+    from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
+    from tb.manager.manager_meter import ManagerMeter
+    from tb.pim.stack.stack_meter import StackMeter
+    from tb.tile.engine.engine_meter import EngineMeter
 
 __all__ = ["EXAMPLES", "add_arguments", "run", "with_engines"]
 
@@ -50,8 +53,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
     return with_engines(args, lambda make: bench.run(args, report, make))
 
 
-def _manager(args: argparse.Namespace) -> bench_manager.MeterFactory:
-    def make(p: "ManagerParams", tokens: int, prompts: int) -> bench_manager.Meter:
+def _manager(args: argparse.Namespace) -> "Callable[[ManagerParams, int, int], ManagerMeter]":
+    def make(p: "ManagerParams", tokens: int, prompts: int) -> "ManagerMeter":
         from gen.flows.doctor import require
         require("g++", "make", "perl", "verilator")
         from tb.manager.manager_meter import ManagerMeter
@@ -60,8 +63,8 @@ def _manager(args: argparse.Namespace) -> bench_manager.MeterFactory:
     return make
 
 
-def _stack(args: argparse.Namespace) -> bench_pim.MeterFactory:
-    def make(p: "PimStackParams") -> bench_pim.Meter:
+def _stack(args: argparse.Namespace) -> "Callable[[PimStackParams], StackMeter]":
+    def make(p: "PimStackParams") -> "StackMeter":
         from gen.flows.doctor import require
         require("g++", "make", "perl", "verilator")
         from tb.pim.stack.stack_meter import StackMeter
@@ -70,7 +73,7 @@ def _stack(args: argparse.Namespace) -> bench_pim.MeterFactory:
     return make
 
 
-def with_engines(args: argparse.Namespace, work: Callable[[MeterFactory], int]) -> int:
+def with_engines(args: argparse.Namespace, work: "Callable[[Callable[..., EngineMeter]], int]") -> int:
     """Do some work that needs Verilated engines.
 
     Raises
@@ -78,10 +81,9 @@ def with_engines(args: argparse.Namespace, work: Callable[[MeterFactory], int]) 
     ToolError
         A tool is missing, an engine cannot be built, or what it does differs from its model.
     """
-    from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
     from tb.common.native import NativeTimeout
 
-    def make(p: ComputeEngineParams, design: "Design | None" = None) -> Meter:
+    def make(p: "ComputeEngineParams", design: "Design | None" = None) -> "EngineMeter":
         from gen.flows.doctor import require
         require("g++", "make", "perl", "verilator")
         from tb.tile.engine.engine_meter import EngineMeter

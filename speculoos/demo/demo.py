@@ -10,14 +10,13 @@ import argparse
 import dataclasses
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
 from speculoos.arguments import seed
 from speculoos.bench.baselines import baseline_engines
-from speculoos.bench.meter import Meter, MeterFactory
 from speculoos.bench.models import engine_params
 from speculoos.demo.models import GAMMA, Models, Pass, Spoken, load_models, speak
 from speculoos.plots import passes_plot
@@ -26,6 +25,7 @@ from speculoos.report import Report, write_atomic
 if TYPE_CHECKING:
     from gen.emit.emit import Design
     from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
+    from tb.tile.engine.engine_meter import EngineMeter
 
 __all__ = ["add_arguments", "chosen", "run"]
 
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="folder for what is written (default: build/demo)")
 
 
-def run(args: argparse.Namespace, report: Report, make: MeterFactory) -> int:
+def run(args: argparse.Namespace, report: Report, make: "Callable[..., EngineMeter]") -> int:
     """Speak, generate, build, run, compare; 1 when speculation changed a token.
 
     Raises
@@ -148,7 +148,7 @@ def _write_verilog(folder: Path, engines: "dict[str, ComputeEngineParams]", repo
 
 
 def _build(report: Report, engines: "dict[str, ComputeEngineParams]", designs: "dict[str, Design]",
-           make: MeterFactory) -> dict[str, Meter]:
+           make: "Callable[..., EngineMeter]") -> "dict[str, EngineMeter]":
     meters = {}
     if not report.rich:
         report.line("building them with Verilator: half a minute each, the first time")
@@ -201,7 +201,7 @@ def _layer(matrix: str) -> str:
     return matrix.rpartition(".")[0] or matrix
 
 
-def _run_passes(report: Report, passes: Sequence[Pass], meters: dict[str, Meter]) -> list[dict[str, Any]]:
+def _run_passes(report: Report, passes: Sequence[Pass], meters: "dict[str, EngineMeter]") -> list[dict[str, Any]]:
     """Each pass on each engine, in queues of at most :data:`QUEUE` weights (or one matrix)."""
     rows = []
     queues = {id(p): _queues(p) for p in passes}

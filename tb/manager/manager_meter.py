@@ -11,7 +11,6 @@ from sim_models.params.manager.saddle_manager import SaddleManagerParams
 from sim_models.specdec.costs import MappedCosts
 from sim_models.specdec.fixed import ONE
 from sim_models.specdec.traces import RequestTrace, record, shipped_models
-from speculoos.bench.manager_trace import Intervals
 from tb.common.scoreboard import Mismatch
 from tb.manager.manager_engines import Engines, expected_texts
 from tb.manager.manager_machine import Machine
@@ -19,7 +18,10 @@ from tb.manager.manager_run import run_streams
 from tb.manager.saddle_machine import SaddleMachine
 from tb.manager.saddle_play import Feed, logit_payloads, vector
 
-__all__ = ["ManagerMeter"]
+__all__ = ["Intervals", "ManagerMeter"]
+
+Intervals = list[tuple[str, int, int, int]]
+"""Kind ("draft", "verify"), micro-batch, begin, end."""
 
 
 class ManagerMeter:

@@ -16,8 +16,9 @@ from sim_models.specdec.costs import PAPER, MappedCosts
 from speculoos.bench import manager as bench_manager
 from speculoos.bench.manager import Case
 from speculoos.bench.manager_report import summary
-from speculoos.bench.manager_trace import Intervals, chrome_trace
+from speculoos.bench.manager_trace import chrome_trace
 from speculoos.report import Report
+from tb.manager.manager_meter import Intervals
 
 
 class _Meter:

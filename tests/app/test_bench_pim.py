@@ -14,6 +14,7 @@ from sim_models.transformer import smollm2
 from sim_models.transformer.checkpoint import CheckpointError
 from speculoos.bench import pim as bench_pim
 from speculoos.report import Report
+from tb.pim.stack.stack_meter import Measured
 
 
 class _Meter:
@@ -25,12 +26,12 @@ class _Meter:
         self.p = p
         self.seen: list[tuple[Any, ...]] = []
 
-    def gemv(self, w: np.ndarray) -> bench_pim.Measured:
+    def gemv(self, w: np.ndarray) -> Measured:
         self.seen.append((w.dtype.name, *w.shape))
-        return bench_pim.Measured(400 * self.p.open_rows, 200.0, 100, 50, 0.75, "none")
+        return Measured(400 * self.p.open_rows, 200.0, 100, 50, 0.75, "none")
 
-    def attention(self, size: int, length: int) -> bench_pim.Measured:
-        return bench_pim.Measured(100 + length, 0.0, length, length, 0.5, "")
+    def attention(self, size: int, length: int) -> Measured:
+        return Measured(100 + length, 0.0, length, length, 0.5, "")
 
     def random(self, count: int) -> int:
         return count

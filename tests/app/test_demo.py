@@ -19,11 +19,11 @@ from sim_models.transformer.int8_model import Int8Model
 from sim_models.transformer.tokenizer import Tokenizer, byte_pieces, save_tokenizer
 from speculoos import plots
 from speculoos.bench.baselines import baseline_engines
-from speculoos.bench.meter import PassMeasured
 from speculoos.cli import main
 from speculoos.demo import demo
 from speculoos.demo.models import GAMMA, Models, Spoken, speak
 from tb.tile.engine import engine_meter
+from tb.tile.engine.engine_meter import PassMeasured
 from tests.designs.run import BUILDS
 
 Capture = pytest.CaptureFixture[str]
@@ -51,7 +51,7 @@ def arguments(*more: str, draft: bool = True) -> list[str]:
 
 
 class ModelMeter:
-    """A :class:`speculoos.bench.meter.Meter` that simulates nothing, for what surrounds the RTL."""
+    """An engine's meter that simulates nothing, for what surrounds the RTL."""
 
     def __init__(self, p: ComputeEngineParams, *_: Any, **__: Any) -> None:
         self.p, self.compared = p, 0

@@ -12,10 +12,11 @@ import pytest
 from sim_models.golden.manager.manager import Switches
 from sim_models.params.manager.manager import ManagerParams
 from speculoos.bench import manager as bench_manager
-from speculoos.bench.manager_trace import Intervals, chrome_trace
+from speculoos.bench.manager_trace import chrome_trace
 from speculoos.report import Report
 from tb.manager.manager_engines import Engines, random_traces
 from tb.manager.manager_machine import Machine
+from tb.manager.manager_meter import Intervals
 from tb.manager.manager_run import run_streams
 from tests.app.test_bench_manager import _args, _Meter
 from tests.designs.run import BUILDS

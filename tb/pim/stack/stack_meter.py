@@ -1,5 +1,6 @@
 """Cycles of programs on the Verilated stack; results, cycles and row hits compared with the models."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,13 +10,12 @@ from sim_models.golden.pim.stack.pim_stack import PimStack, Work
 from sim_models.mapping.pim import Attention, Gemv, PimMappingError, in_a_row
 from sim_models.params.pim.stack.pim_stack import PimStackParams
 from sim_models.perf.pim_timing import Course, StackTiming, bank_cycles
-from speculoos.bench.pim import Measured
 from tb.common.native import NativeLibrary
 from tb.common.scoreboard import Mismatch, compare
 from tb.pim.stack.stack_host import StackHost
 from tb.pim.stack.stack_sessions import Maker
 
-__all__ = ["StackMeter"]
+__all__ = ["Measured", "StackMeter"]
 
 #: products in a row: at least so many, and two refresh intervals
 _AT_LEAST = 4
@@ -23,8 +23,36 @@ _AT_LEAST = 4
 _FILLED = 256
 
 
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A program, measured.
+
+    Members
+    -------
+    cycles: int
+        Alone.
+    interval: float
+        Of one among many in a row; 0 where that was not measured.
+    bank_cycles: int
+        Least cycles that its words of a bank take.
+    words: int
+        Words of each bank that are read.
+    hit_rate: float
+        Share of them from rows that were used before.
+    split: str
+        How K is split, ``across`` pseudo-channels or not.
+    """
+
+    cycles: int
+    interval: float
+    bank_cycles: int
+    words: int
+    hit_rate: float
+    split: str
+
+
 class StackMeter:
-    """A :class:`speculoos.bench.pim.Meter`.
+    """A Verilated stack that checks every result and every cycle count against the models.
 
     Parameters
     ----------

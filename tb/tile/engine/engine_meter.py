@@ -12,19 +12,64 @@ from rtl.tile.engine.compute_engine import ComputeEngine
 from sim_models.golden.tile.engine.compute_engine import cycles, gap, steps
 from sim_models.mapping.gemm import MODES, Program
 from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
-from speculoos.bench.meter import Measured, PassMeasured
 from tb.common.native import compile_native
 from tb.common.runner import unit_ports
 from tb.common.scoreboard import Mismatch, compare
 from tb.tile.engine.engine_host import EngineHost, Outcome
 
-__all__ = ["EngineMeter", "alternate", "resident"]
+__all__ = ["EngineMeter", "Measured", "PassMeasured", "alternate", "resident"]
 
 #: equal commands in a row, and how many distances at their end are measured: those before fill whatever the engine
 #: queues up; an even number, since halves of memories take turns
 RESIDENT, MEASURED = 12, 8
 #: the same for GEMMs of several commands: the first is not measured
 STREAMED = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """One GEMM, measured alone and back to back.
+
+    Members
+    -------
+    cycles: int
+        From the first operand to the last result, both included.
+    interval: float
+        Cycles between the ends of equal GEMMs that follow each other, once this has settled.
+    array: int
+        Cycles of such an interval for which the model says that the array is occupied; an interval that is longer
+        is bound by something else.
+    commands: int
+        Commands that the GEMM is split into.
+    resident: bool
+        Back to back, the operands stayed in the local memories (one command); else every command's operands were
+        streamed in while the one before was computed.
+    """
+
+    cycles: int
+    interval: float
+    array: int
+    commands: int
+    resident: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class PassMeasured:
+    """Several GEMMs in one queue, their operands streamed in at a word of each memory a cycle.
+
+    Members
+    -------
+    busy: int
+        Sum over all commands of the cycles from first operand to last result.
+    total: int
+        Cycles from the first beat of the first operand to the last beat of the last result.
+    interval: int
+        Cycles between the ends of two such queues that follow each other; 0 when there was one.
+    """
+
+    busy: int
+    total: int
+    interval: int
 
 
 def alternate(programs: Sequence[Program]) -> list[Program]:
@@ -70,7 +115,7 @@ def resident(program: Program, count: int) -> list[Program]:
 
 
 class EngineMeter:
-    """A :class:`speculoos.bench.meter.Meter`.
+    """A Verilated engine that checks every value and every cycle count against the models.
 
     Parameters
     ----------
