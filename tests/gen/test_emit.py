@@ -73,7 +73,7 @@ def _counted(body, log):
 
 _HASHES = """
 import hashlib, sys
-from gen.emit import emit
+from gen.emit.emit import emit
 from rtl.registry import BLOCKS
 from rtl.tile.engine.compute_engine import ComputeEngine
 from tests.gen.emit_units import Fours, TwoClocks
