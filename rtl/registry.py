@@ -23,6 +23,8 @@ class Block:
     summary: str
     #: paper section that the block implements
     source: str
+    #: module of ``speculoos/bench`` that measures designs of this block, if any does
+    benchmark: str | None = None
 
     @property
     def _place(self) -> str:
@@ -56,7 +58,7 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("pe", "tile/engine", "one multiply-accumulate, systolic and vector-lane", "SPECTRA 2.2"),
     Block("pe_array", "tile/engine", "rows x cols PEs with wavefront control and result drain", "SPECTRA 2.2"),
     Block("compute_engine", "tile/engine", "the array with feeders and four double-buffered local memories",
-          "SPECTRA 2.2"),
+          "SPECTRA 2.2", benchmark="engine"),
     Block("ram", "memory", "the project's memory: one write port, one synchronous read port", "block RAM"),
     Block("fifo", "memory", "a small queue in distributed memory", "stream"),
     Block("axi_lite", "bus", "an AXI4-Lite slave as a plain port of words", "AMBA AXI4, part B"),
@@ -83,7 +85,7 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("softmax_unit", "manager/softmax",
           "largest logit and the probability of a token, in one pass over a vocabulary", "SADDLE IV-A"),
     Block("manager", "manager", "who drafts, where tokens go, what is verified; counts every kind of waiting",
-          "SADDLE IV"),
+          "SADDLE IV", benchmark="manager"),
     Block("manager_registers", "manager", "the Manager's switches and counters on AXI4-Lite", "SADDLE IV"),
     Block("saddle_manager", "manager", "the Manager whole: logits in, texts out, registers and interrupt",
           "SADDLE IV"),
@@ -95,5 +97,5 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
           "16 banks in lockstep, global buffer, accumulators, DRAM timing and refresh", "SADDLE III"),
     Block("buffer_die_sfu", "sfu", "softmax, norms, activations and sums of rows of float32 numbers", "SADDLE III"),
     Block("pim_stack", "pim/stack", "pseudo-channels in step, the special function unit, sums rounded once, commands",
-          "SADDLE III"),
+          "SADDLE III", benchmark="pim"),
 )}

@@ -118,6 +118,8 @@ def _run(arguments: list[str]) -> int:
                     epilog=module.EXAMPLES, allow_abbrev=False,
                     formatter_class=argparse.RawDescriptionHelpFormatter)
     module.add_arguments(parser)
+    if hasattr(module, "add_arguments_of"):
+        module.add_arguments_of(parser, arguments[1:])
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON (- for stdout)")
     try:
         args = parser.parse(arguments[1:])

@@ -9,11 +9,10 @@ import argparse
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
-from speculoos.arguments import add_design, seed
+from speculoos.arguments import build_dir, seed
 from speculoos.bench import baselines as bench_baselines
 from speculoos.bench.measured import BACK_TO_BACK, check_work, row
 from speculoos.bench.models import bench_models, engine_params, operands
@@ -22,10 +21,11 @@ from speculoos.report import Report
 
 if TYPE_CHECKING:
     from gen.config.config import Config
+    from gen.emit.emit import Design
     from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
     from tb.tile.engine.engine_meter import EngineMeter, Measured
 
-__all__ = ["TARGETS", "add_arguments", "engine_modes", "measure_rows", "run"]
+__all__ = ["TARGETS", "add_arguments", "engine_modes", "maker", "measure_rows", "run"]
 
 MODES = ("auto", "systolic", "vector")
 #: what a list that leaves something out is completed with
@@ -75,9 +75,8 @@ TARGETS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The engine, the sizes, and where plots go."""
-    add_design(parser)
+def add_arguments(parser: "argparse._ArgumentGroup") -> None:
+    """Sizes, modes and the seed."""
     for name, what in (("m", "rows of activations"), ("k", "inner size"), ("n", "output channels")):
         text = "1-64" if name == "m" else "64"
         parser.add_argument(f"--{name}", type=_sizes, metavar="LIST",
@@ -86,20 +85,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"{', '.join(MODES)}, or several of them (default: all that are built)")
     parser.add_argument("--baselines", action="store_true",
                         help="whole passes of the models on this engine and on both single-mode engines")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="also draw the results")
     parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of the operands (default: 1)")
 
 
-def run(args: argparse.Namespace, report: Report, make: "Callable[..., EngineMeter]") -> int:
+def maker(args: argparse.Namespace) -> "Callable[..., EngineMeter]":
+    """What builds an engine, when its turn has come."""
+    def make(p: "ComputeEngineParams", design: "Design | None" = None) -> "EngineMeter":
+        from gen.flows.doctor import require
+        require("g++", "make", "perl", "verilator")
+        from tb.tile.engine.engine_meter import EngineMeter
+        return EngineMeter(p, build_dir(args), seed=args.seed, design=design)
+
+    return make
+
+
+def run(args: argparse.Namespace, report: Report, make: "Callable[..., EngineMeter]", config: "Config") -> int:
     """Measure what was asked for.
 
     Raises
     ------
     UserError
-        The design is no engine, a mode is not built into it, or the sizes are too large.
+        A mode is not built into the engine, or the sizes are too large.
     """
-    from gen.config.config import resolve
-    config = resolve(args.design, args.settings)
     p = engine_params(config, "bench measures")
     if args.plot:
         check_target(args.plot)

@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
+from speculoos.arguments import build_dir
 from speculoos.bench.manager_report import WAITING
 from speculoos.bench.manager_trace import chrome_trace
 from speculoos.report import Report, write_atomic
 
 if TYPE_CHECKING:
+    from gen.config.config import Config
     from sim_models.golden.manager.manager import Switches
     from sim_models.params.manager.manager import ManagerParams
     from sim_models.specdec.costs import MappedCosts
     from tb.manager.manager_meter import ManagerMeter
 
-__all__ = ["Case", "add_arguments", "cases", "costs", "row", "run"]
+__all__ = ["Case", "add_arguments", "cases", "costs", "maker", "row", "run"]
 
 FIXED = (2, 4, 8)
 #: how many times faster than the paper's the engines of the tables are, and those of the share of deciding
@@ -58,20 +60,31 @@ def costs() -> "dict[str, MappedCosts]":
     return {"bandwidth-bound": paper, "compute-bound": dataclasses.replace(paper, row=paper.weights // FEW_ROWS)}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is asked of the Manager beside the design."""
-    group = parser.add_argument_group("for the manager")
-    group.add_argument("--batch", type=_batches, metavar="LIST", default=[1, 4, 16],
+def add_arguments(parser: "argparse._ArgumentGroup") -> None:
+    """Batches, thresholds, tokens and the timeline."""
+    parser.add_argument("--batch", type=_batches, metavar="LIST", default=[1, 4, 16],
                        help="batch sizes, as 1,4,16 (default)")
-    group.add_argument("--tau", type=_taus, metavar="LIST", default=[0.01, 0.1, 0.5],
+    parser.add_argument("--tau", type=_taus, metavar="LIST", default=[0.01, 0.1, 0.5],
                        help="thresholds of H, as 0.01,0.1,0.5 (default)")
-    group.add_argument("--tokens", type=_tokens, metavar="N", default=24, help="tokens of each request (default: 24)")
-    group.add_argument("--timeline", type=Path, metavar="FILE.json",
+    parser.add_argument("--tokens", type=_tokens, metavar="N", default=24,
+                        help="tokens of each request (default: 24)")
+    parser.add_argument("--timeline", type=Path, metavar="FILE.json",
                        help="also write one run as a Chrome trace, and FILE.png")
 
 
-def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams, int, int], ManagerMeter]", p:
-"ManagerParams") -> int:
+def maker(args: argparse.Namespace) -> "Callable[[ManagerParams, int, int], ManagerMeter]":
+    """What builds a Manager of so many tokens a request and different prompts, when its turn has come."""
+    def make(p: "ManagerParams", tokens: int, prompts: int) -> "ManagerMeter":
+        from gen.flows.doctor import require
+        require("g++", "make", "perl", "verilator")
+        from tb.manager.manager_meter import ManagerMeter
+        return ManagerMeter(p, build_dir(args), tokens=tokens, prompts=prompts)
+
+    return make
+
+
+def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams, int, int], ManagerMeter]",
+        config: "Config") -> int:
     """Measure all variants.
 
     Raises
@@ -81,6 +94,7 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
     """
     from speculoos.bench.manager_report import print_rows, print_summary
     from speculoos.plots import check_target
+    p: ManagerParams = config.params      # pyright: ignore[reportAssignmentType]
     if max(args.batch) > p.requests:
         raise UserError(f"the Manager has {p.requests} requests, a batch of {max(args.batch)} is too many")
     if args.plot:

@@ -1,20 +1,35 @@
-"""What a measurement of the engine may take on, and how the JSON document has it."""
+"""What benchmarks share: errors of what is simulated, and a measurement of the engine as the JSON document has it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from gen.errors import UserError
+from gen.errors import ToolError, UserError
 
 if TYPE_CHECKING:
     from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
     from tb.tile.engine.engine_meter import Measured
 
-__all__ = ["BACK_TO_BACK", "check_work", "row"]
+__all__ = ["BACK_TO_BACK", "check_work", "checked", "row"]
 
 #: key of the utilisation of equal commands in a row
 BACK_TO_BACK = "utilisation_back_to_back"
 #: what one invocation may take on: array cycles of all rows once, weights of one GEMM
 MOST_STEPS, MOST_WEIGHTS = 20_000_000, 1 << 24
+
+
+def checked(work: Callable[[], int]) -> int:
+    """Do some work that needs Verilated designs.
+
+    Raises
+    ------
+    ToolError
+        A tool is missing, a design cannot be built, or what it does differs from its model.
+    """
+    from tb.common.native import NativeTimeout
+    try:
+        return work()
+    except (AssertionError, NativeTimeout) as e:      # a value, a cycle count or a stream rule
+        raise ToolError(f"the RTL differs from its model: {e}") from e
 
 
 def check_work(p: "ComputeEngineParams", gemms: Iterable[tuple[int, int, int, str]]) -> None:

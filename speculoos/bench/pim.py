@@ -12,15 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
+from speculoos.arguments import build_dir, seed
 from speculoos.report import Report
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from gen.config.config import Config
     from sim_models.params.pim.stack.pim_stack import PimStackParams
     from tb.pim.stack.stack_meter import Measured, StackMeter
 
-__all__ = ["LENGTHS", "TARGET", "add_arguments", "matrices", "run"]
+__all__ = ["LENGTHS", "TARGET", "add_arguments", "maker", "matrices", "run"]
 
 #: positions of attention, elements of a head
 LENGTHS, HEAD = (1, 2, 15, 16, 17, 255, 1024), 64
@@ -30,16 +32,27 @@ TARGET, LARGE = 0.9, 512
 _SMOLLM2 = ("w1", "wk")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is asked of a stack beside the design."""
-    group = parser.add_argument_group("for the PIM stack")
-    group.add_argument("--random", type=_count, default=200, metavar="N",
+def add_arguments(parser: "argparse._ArgumentGroup") -> None:
+    """Random shapes, plain banks and the seed."""
+    parser.add_argument("--random", type=_count, default=200, metavar="N",
                        help="random shapes whose cycles are compared with the timing model's (default: 200)")
-    group.add_argument("--plain", action="store_true", help="also measure banks with one open row")
+    parser.add_argument("--plain", action="store_true", help="also measure banks with one open row")
+    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of the operands (default: 1)")
+
+
+def maker(args: argparse.Namespace) -> "Callable[[PimStackParams], StackMeter]":
+    """What builds a stack, when its turn has come."""
+    def make(p: "PimStackParams") -> "StackMeter":
+        from gen.flows.doctor import require
+        require("g++", "make", "perl", "verilator")
+        from tb.pim.stack.stack_meter import StackMeter
+        return StackMeter(p, build_dir(args), seed=args.seed)
+
+    return make
 
 
 def run(args: argparse.Namespace, report: Report, make: "Callable[[PimStackParams], StackMeter]",
-        p: "PimStackParams") -> int:
+        config: "Config") -> int:
     """Measure all shapes.
 
     Raises
@@ -48,6 +61,7 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[PimStackParam
         The stack lacks a format or is too small, or a plot cannot be written.
     """
     from speculoos.plots import check_target
+    p: PimStackParams = config.params     # pyright: ignore[reportAssignmentType]
     if p.format != "both":
         raise UserError(f"bench pim measures a stack with both formats, not {p.format} alone")
     if args.plot:

@@ -3,7 +3,8 @@
 import argparse
 
 from speculoos.arguments import add_build_dir
-from speculoos.commands.bench import with_engines
+from speculoos.bench.engine import maker
+from speculoos.bench.measured import checked
 from speculoos.demo import demo
 from speculoos.report import Report
 
@@ -27,4 +28,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, report: Report) -> int:
     """Run the demonstration."""
-    return with_engines(args, lambda make: demo.run(args, report, make))
+    return checked(lambda: demo.run(args, report, maker(args)))

@@ -220,16 +220,17 @@ COMMAND_LINE = [
          "--compare needs a block with both array modes, and ram has none"),
     Case("bench of no rows", "bench engine --m 0",
          "argument --m: sizes from 1 to 1048576 were wanted, as 9 or 1-17 or 1,8,64, not '0'; "
-         "see `speculoos bench --help`"),
+         "see `speculoos bench engine --help`"),
     Case("bench of a negative size", "bench engine --k=-64",
          "argument --k: sizes from 1 to 1048576 were wanted, as 9 or 1-17 or 1,8,64, not '-64'; "
-         "see `speculoos bench --help`"),
+         "see `speculoos bench engine --help`"),
     Case("bench in an unknown mode", "bench engine --mode systolical",
          "argument --mode: there is no mode 'systolical' (did you mean 'systolic'?), only auto, systolic, vector; "
-         "see `speculoos bench --help`"),
+         "see `speculoos bench engine --help`"),
     Case("bench in a mode that is not built", "bench engine_vector --mode systolic",
          "mode systolic is not built into this engine, only auto and vector"),
-    Case("bench of something else", "bench pe", "bench measures a compute_engine, and pe is a pe"),
+    Case("bench of something else", "bench pe",
+         "bench measures a compute_engine, manager or pim_stack, and pe is a pe"),
     Case("bench without a compiler", "bench engine --m 1",
          "g++ is needed to build simulations, and it is not on PATH: install it with `apt install g++`",
          code=1, prepare=lambda folder, monkeypatch: monkeypatch.setenv("PATH", str(folder))),

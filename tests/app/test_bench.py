@@ -229,26 +229,32 @@ SIZES = "sizes from 1 to 1048576 were wanted, as 9 or 1-17 or 1,8,64, not"
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["engine", "--m", "0"], f"argument --m: {SIZES} '0'; see `speculoos bench --help`"),
-    (["engine", "--k", "9-3"], f"argument --k: {SIZES} '9-3'; see `speculoos bench --help`"),
-    (["engine", "--n", "1,,2"], f"argument --n: {SIZES} '1,,2'; see `speculoos bench --help`"),
-    (["engine", "--n", "-1"], f"argument --n: {SIZES} '-1'; see `speculoos bench --help`"),
+    (["engine", "--m", "0"], f"argument --m: {SIZES} '0'; see `speculoos bench engine --help`"),
+    (["engine", "--k", "9-3"], f"argument --k: {SIZES} '9-3'; see `speculoos bench engine --help`"),
+    (["engine", "--n", "1,,2"], f"argument --n: {SIZES} '1,,2'; see `speculoos bench engine --help`"),
+    (["engine", "--n", "-1"], f"argument --n: {SIZES} '-1'; see `speculoos bench engine --help`"),
     (["engine", "--mode", "systollic"], "argument --mode: there is no mode 'systollic' (did you mean 'systolic'?), "
-                                        "only auto, systolic, vector; see `speculoos bench --help`"),
+                                        "only auto, systolic, vector; see `speculoos bench engine --help`"),
     (["engine", "--k", "140000"], "K must be at most 131071, so that 32 bits cannot overflow, not 140000"),
     (["engine", "--k", "100000", "--n", "1000"], "a GEMM may have at most 16777216 weights, not 100000 x 1000"),
     (["engine", "--m", "100000", "--k", "4096", "--n", "4096", "--mode", "auto"],
      "at most 20000000 array cycles can be measured at once, these sizes take 26214400000"),
     (["engine_systolic", "--mode", "vector"], "mode vector is not built into this engine, only auto and systolic"),
-    (["fifo"], "bench measures a compute_engine, and fifo is a fifo"),
+    (["fifo"], "bench measures a compute_engine, manager or pim_stack, and fifo is a fifo"),
     (["engine", "--plot", "x.gif"], "--plot needs a file that ends in .png, .svg, .pdf, not x.gif"),
     (["engine", "--plot", "none/x.png"], "--plot none/x.png: there is no folder none"),
     (["engine", "--m", "1", "--k", "1-4", "--n", "1-13", "--m", "1-14", "--plot", "x.png"],
      "--plot shows one size over at most 12 pairs of the two others, not 52"),
     (["engine", "--baselines", "--k", "8"], "--k and --baselines exclude each other: the models decide K and N, the "
                                             "engines their modes"),
+    (["--m", "9", "engine"], "bench takes the design first, as in `speculoos bench engine --m 9`, not '--m'"),
+    (["engine", "--batch", "3"],
+     "unknown option '--batch'; see `speculoos bench engine --help`"),
+    (["pim", "--m", "3"], "unknown option '--m'; see `speculoos bench pim --help`"),
+    (["manager", "--plain"],
+     "unknown option '--plain' (did you mean '--plot'?); see `speculoos bench manager --help`"),
     (["engine", "--seed", "x"], "argument --seed: a seed is an integer from 0 to 2147483647, not 'x'; see "
-                                "`speculoos bench --help`"),
+                                "`speculoos bench engine --help`"),
 ])
 def test_wrong_input_is_one_sentence(capsys: Capture, arguments: list[str], message: str) -> None:
     assert main(["bench", *arguments]) == 2

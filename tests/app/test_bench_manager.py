@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from gen.config.config import Config
 from gen.errors import UserError
 from rtl.manager.registers import COUNTERS
+from rtl.registry import BLOCKS
 from sim_models.golden.manager.manager import Switches
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.specdec.costs import PAPER, MappedCosts
@@ -37,9 +39,13 @@ class _Meter:
         return self.run(switches, batch, costs)[0] | {"softmax": 3}
 
 
+def _config(p: ManagerParams) -> Config:
+    return Config(name="manager", description="", block=BLOCKS["manager"], params=p)
+
+
 def _args(**changes: Any) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    bench_manager.add_arguments(parser)
+    bench_manager.add_arguments(parser.add_argument_group("options"))
     return argparse.Namespace(**{**vars(parser.parse_args([])), "plot": None, **changes})
 
 
@@ -61,7 +67,7 @@ def test_every_variant_batch_and_tau_is_measured(tmp_path: Path) -> None:
         asked.append((tokens, prompts))
         return _Meter()
 
-    assert bench_manager.run(args, report, make, ManagerParams()) == 0
+    assert bench_manager.run(args, report, make, _config(ManagerParams())) == 0
     assert asked == [(24, 2)]
     rows = report.data["rows"]
     keys = {(r["costs"], r["batch"], r["variant"], r["tau"]) for r in rows}
@@ -119,13 +125,13 @@ def test_what_cannot_be_done_is_refused_before_work(changes: dict[str, Any], mes
         raise AssertionError("nothing must be built")
 
     with pytest.raises(UserError, match=message):
-        bench_manager.run(_args(**changes), Report(), make, ManagerParams())
+        bench_manager.run(_args(**changes), Report(), make, _config(ManagerParams()))
 
 
 @pytest.mark.parametrize("argument", ["--batch=0", "--batch=1,,2", "--tau=2", "--tau=a", "--tokens=0"])
 def test_arguments_say_what_was_wanted(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
-    bench_manager.add_arguments(parser)
+    bench_manager.add_arguments(parser.add_argument_group("options"))
     with pytest.raises(SystemExit):
         parser.parse_args([argument])
     assert "wanted, not" in capsys.readouterr().err

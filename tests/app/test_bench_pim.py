@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gen.config.config import Config
 from gen.errors import UserError
+from rtl.registry import BLOCKS
 from sim_models.params.pim.stack.pim_stack import PimStackParams
 from sim_models.transformer import smollm2
 from sim_models.transformer.checkpoint import CheckpointError
@@ -37,9 +39,13 @@ class _Meter:
         return count
 
 
+def _config(p: PimStackParams) -> Config:
+    return Config(name="pim_stack", description="", block=BLOCKS["pim_stack"], params=p)
+
+
 def _args(**changes: Any) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    bench_pim.add_arguments(parser)
+    bench_pim.add_arguments(parser.add_argument_group("options"))
     return argparse.Namespace(**{**vars(parser.parse_args([])), "plot": None, **changes})
 
 
@@ -52,7 +58,8 @@ def test_every_shape_is_measured_in_both_formats(tmp_path: Path, capsys: pytest.
         return made[-1]
 
     report = Report()
-    assert bench_pim.run(_args(plain=True, random=9, plot=tmp_path / "pim.png"), report, make, PimStackParams()) == 0
+    args = _args(plain=True, random=9, plot=tmp_path / "pim.png")
+    assert bench_pim.run(args, report, make, _config(PimStackParams())) == 0
     assert [m.p.open_rows for m in made] == [2, 1]
     assert {("float16", 576, 1536), ("int8", 576, 192), ("float16", 96, 512), ("int8", 32, 16)} <= set(made[0].seen)
     rows = report.data["rows"]
@@ -79,7 +86,7 @@ def test_without_smollm2_the_pair_is_measured(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(smollm2, "load_smollm2", missing)
     report = Report()
-    assert bench_pim.run(_args(), report, _Meter, PimStackParams()) == 0
+    assert bench_pim.run(_args(), report, _Meter, _config(PimStackParams())) == 0
     assert {r["model"] for r in report.data["rows"]} == {"target", "draft", ""}
     assert report.data["without"] == "SmolLM2-135M"
     assert "without SmolLM2-135M: the package is not installed: pip install it" in capsys.readouterr().out
@@ -98,13 +105,13 @@ def test_what_cannot_be_done_is_refused_before_work(changes: dict[str, Any], p: 
         raise AssertionError("nothing must be built")
 
     with pytest.raises(UserError, match=message):
-        bench_pim.run(_args(**changes), Report(), make, p)
+        bench_pim.run(_args(**changes), Report(), make, _config(p))
 
 
 @pytest.mark.parametrize("argument", ["--random=0", "--random=ten", "--random=10001"])
 def test_arguments_say_what_was_wanted(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
-    bench_pim.add_arguments(parser)
+    bench_pim.add_arguments(parser.add_argument_group("options"))
     with pytest.raises(SystemExit):
         parser.parse_args([argument])
     assert "a number of shapes from 1 to 10000 was wanted, not" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from tb.manager.manager_engines import Engines, random_traces
 from tb.manager.manager_machine import Machine
 from tb.manager.manager_meter import Intervals
 from tb.manager.manager_run import run_streams
-from tests.app.test_bench_manager import _args, _Meter
+from tests.app.test_bench_manager import _args, _config, _Meter
 from tests.designs.run import BUILDS
 from tests.rtl.manager.test_manager_native import SMALL
 
@@ -93,7 +93,7 @@ def test_a_run_is_a_trace(engines: int) -> None:
 
 def test_the_file_is_a_trace(tmp_path: Path) -> None:
     args = _args(batch=[1], tau=[0.1], timeline=tmp_path / "run.json")
-    bench_manager.run(args, Report(), lambda *_: _Meter(), ManagerParams())
+    bench_manager.run(args, Report(), lambda *_: _Meter(), _config(ManagerParams()))
     assert "verify" in checked(json.loads((tmp_path / "run.json").read_text()))
 
 
