@@ -9,7 +9,7 @@
 H is the product of the probabilities of a request's draft since its last restart, UQ1.15, each product rounded to
 nearest even; it never rises. The token by which a draft ends stays in it: below the threshold (H or, with the policy
 ``CONFIDENCE``, the token's own probability), at ``max_draft`` tokens that wait for verification or are under it (0:
-none is drafted), where the text ends, or with an end token and ``stop_at_end``. The threshold is ``tau``, or an entry
+none is drafted), at a ``final`` one, or with an end token and ``stop_at_end``. The threshold is ``tau``, or an entry
 of a table by the number of live requests: 1, 2, 3 to 4, 5 to 8, ... 65 and more. Whoever asks for a token must know
 that a pool has room for it.
 

@@ -122,7 +122,7 @@ def draft_token(p: DraftControllerParams) -> data.StructLayout:
     return data.StructLayout({
         "request": p.request_width, "position": p.position_width, "token": p.token_width,
         "p": H_WIDTH,               # its probability, UQ1.15; above 1.0 counts as 1.0
-        "final": 1,                 # the request's text ends here, at its length limit
+        "final": 1,                 # the last to be drafted: the token behind it is the text's last, and the target's
     })
 
 

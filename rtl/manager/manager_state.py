@@ -105,6 +105,7 @@ class ManagerState:
         self.found, self.lowest, self.waits = Signal(), Signal(p.request_width), Signal()
         # a verdict
         self.keep, self.done = Signal(), Signal()
+        self.ends_next = Signal()                   # one token is left to emit
         self.index = Signal(p.length_width + 1)     # tokens emitted
         # a pass or a step
         self.todo = Signal(requests)

@@ -25,7 +25,8 @@ def new(m: Module, unit: "Manager", s: ManagerState) -> None:
         m.d.sync += s.state.eq(State.SETTLE)
         with m.If(given.stop > given.position):
             m.d.sync += [s.alive.eq(s.alive | s.flag), s.alive_count.eq(s.alive_count + 1),
-                         s.wants.eq(_with(s.wants, s.flag, s.controller.may_draft))]
+                         s.wants.eq(_with(s.wants, s.flag, s.controller.may_draft
+                                          & (given.stop > given.position + 1)))]
 
 
 def token(m: Module, unit: "Manager", s: ManagerState) -> None:
@@ -38,7 +39,8 @@ def token(m: Module, unit: "Manager", s: ManagerState) -> None:
         unit.drafted.ready.eq(take & (late | controller.drafted.ready) & ~in_reset()),
         controller.drafted.valid.eq(take & ~late), offered.request.eq(s.request), offered.position.eq(s.end),
         offered.token.eq(given.token), offered.p.eq(given.probability),
-        offered.final.eq((s.end + 1)[:p.position_width] == s.row["stop"]),
+        # the last token of a text is the target's in any case, so the one before it is the last to be drafted
+        offered.final.eq((s.end + 2)[:p.position_width] == s.row["stop"]),
         controller.verifying.eq(s.verifying.bit_select(s.request, 1)),
         controller.behind.eq(s.eagers.bit_select(s.request, 1)), controller.shared_room.eq(~s.pool.full),
         s.pool.insert.valid.eq(controller.to_shared.valid), s.pool.insert.payload.eq(controller.to_shared.payload),
@@ -97,6 +99,7 @@ def verdict(m: Module, unit: "Manager", s: ManagerState) -> None:
             s.state.eq(State.EMIT)]
     with m.If(taken):
         m.d.sync += [s.index.eq(s.index + 1), s.done.eq(out.last),
+                     s.ends_next.eq((position + 2)[:p.position_width] == row["stop"]),
                      unit.counters.emitted.eq(unit.counters.emitted + 1),
                      unit.counters.accepted.eq(unit.counters.accepted + (of_draft | s.keep)),
                      unit.counters.completed.eq(unit.counters.completed + out.last)]
@@ -133,7 +136,8 @@ def unlock(m: Module, unit: "Manager", s: ManagerState) -> None:
         m.d.sync += [
             s.eagers.eq(_with(s.eagers, s.flag, left != 0)), s.verifying.eq(s.verifying & ~s.flag),
             s.verifying_count.eq(s.verifying_count - 1),
-            s.wants.eq(_with(s.wants, s.flag, ~s.done & controller.may_draft)), s.state.eq(State.SETTLE)]
+            s.wants.eq(_with(s.wants, s.flag, ~s.done & ~s.ends_next & controller.may_draft)),
+            s.state.eq(State.SETTLE)]
         with m.If(~stays):
             m.d.comb += s.put("last", unit.verdicts.payload.token)
             m.d.sync += s.stale.eq(s.stale | (s.drafting & s.flag))

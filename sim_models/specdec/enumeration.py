@@ -10,6 +10,7 @@ from typing import Any
 from sim_models.specdec.draws import Key
 from sim_models.specdec.models import TableModel
 from sim_models.specdec.simulation import Simulation
+from sim_models.transformer.decoding import End, end_tokens
 
 __all__ = ["Law", "Script", "output_law", "target_law", "total_variation"]
 
@@ -120,15 +121,16 @@ def _still_of_use(simulation: Simulation, script: Script) -> frozenset[tuple[Key
                      and k.branch in (0, requests[k.request].branch))
 
 
-def target_law(target: TableModel, prompts: list[list[int]], limits: list[int], end: int | None = None) -> Law:
+def target_law(target: TableModel, prompts: list[list[int]], limits: list[int], end: End = None) -> Law:
     """The law of decoding each request with the target alone."""
+    ends = end_tokens(end, target.vocab_size)
     law: Law = {(): 1.0}
     for prompt, limit in zip(prompts, limits, strict=True):
         alone = {(): 1.0}
         for _ in range(limit):
             longer: dict[tuple[int, ...], float] = {}
             for tokens, probability in alone.items():
-                if tokens and tokens[-1] == end:
+                if tokens and tokens[-1] in ends:
                     longer[tokens] = probability
                     continue
                 for token, weight in enumerate(target.table[tokens[-1] if tokens else prompt[-1]]):

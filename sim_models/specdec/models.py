@@ -1,15 +1,16 @@
 """Models as speculation sees them: next-token distributions behind a context that can be rolled back."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim_models.transformer.cache import KVCache
-from sim_models.transformer.decoding import LanguageModel
+from sim_models.transformer.decoding import LanguageModel, check_room
 
-__all__ = ["LlamaModel", "Model", "Session", "TableModel"]
+__all__ = ["LlamaModel", "Model", "Session", "TableModel", "check_batch", "check_request"]
 
 Rows = NDArray[np.float64]
 
@@ -37,6 +38,11 @@ class Model(Protocol):
     @property
     def vocab_size(self) -> int:
         """Tokens are 0 to ``vocab_size - 1``."""
+        ...
+
+    @property
+    def positions(self) -> int | None:
+        """Tokens that a context can hold; None if any number."""
         ...
 
     def open(self, request: int) -> Session:
@@ -68,6 +74,10 @@ class TableModel:
     @property
     def vocab_size(self) -> int:
         return len(self.table)
+
+    @property
+    def positions(self) -> int | None:
+        return None
 
     def open(self, request: int = 0) -> Session:
         return _TableSession(self.table)
@@ -103,6 +113,10 @@ class LlamaModel:
     def vocab_size(self) -> int:
         return self.model.shape.vocab_size
 
+    @property
+    def positions(self) -> int | None:
+        return self.model.shape.max_seq_len
+
     def open(self, request: int = 0) -> Session:
         return _LlamaSession(self.model, self.temperature, self.model.new_cache())
 
@@ -124,3 +138,36 @@ class _LlamaSession:
 
     def roll_back(self, length: int) -> None:
         self.cache.roll_back(length)
+
+
+def check_request(target: Model, prompt: Sequence[int], limit: int) -> None:
+    """Refuse a request that the target alone could not decode.
+
+    Raises
+    ------
+    ValueError
+        A prompt token that is none of the vocabulary, a negative limit, or one that the context has no room for.
+    """
+    for token in prompt:
+        if not 0 <= token < target.vocab_size:
+            raise ValueError(f"a prompt's tokens must be from 0 to {target.vocab_size - 1}, not {token}")
+    check_room(len(prompt), limit, target.positions)
+
+
+def check_batch(draft: Model, target: Model, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+    """Refuse a batch that cannot be decoded, before anything is computed.
+
+    Raises
+    ------
+    ValueError
+        As :func:`check_request`, or an empty prompt, two vocabularies, numbers of prompts and limits that differ.
+    """
+    if draft.vocab_size != target.vocab_size:
+        raise ValueError(f"draft and target must have one vocabulary, not {draft.vocab_size} and "
+                         f"{target.vocab_size} tokens")
+    if len(limits) != len(prompts):
+        raise ValueError(f"a limit is needed for each of {len(prompts)} prompts, not {len(limits)}")
+    if not prompts or not all(len(p) for p in prompts):
+        raise ValueError("a batch needs at least 1 prompt, and each prompt at least 1 token")
+    for prompt, limit in zip(prompts, limits, strict=True):
+        check_request(target, prompt, limit)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_models.specdec.draws import Draws, Place, Purpose
-from sim_models.specdec.models import Model
+from sim_models.specdec.models import Model, check_request
+from sim_models.transformer.decoding import End, end_tokens
 
 __all__ = ["Greedy", "Rule", "Sampling", "Verdict", "decode", "verify"]
 
@@ -120,13 +121,21 @@ def verify(rule: Rule, draws: Draws, place: Place, drafts: list[tuple[int, Row]]
 
 
 def decode(rule: Rule, target: Model, prompt: list[int], limit: int, draws: Draws, *, request: int = 0,
-           end: int | None = None) -> list[int]:
-    """Decoding with the target alone: up to ``limit`` tokens, the last one ``end`` if that came."""
+           end: End = None) -> list[int]:
+    """Decoding with the target alone: up to ``limit`` tokens, the last one an end token if one came.
+
+    Raises
+    ------
+    ValueError
+        As :func:`models.check_request`, or an end token that is none of the vocabulary.
+    """
+    check_request(target, prompt, limit)
+    ends = end_tokens(end, target.vocab_size)
     session, out, rows = target.open(request), [], prompt
     while len(out) < limit:
         p = session.extend(rows)[-1]
         out.append(rule.target(p, draws, Place(request, len(prompt) + len(out))))
-        if out[-1] == end:
+        if out[-1] in ends:
             break
         rows = out[-1:]
     return out

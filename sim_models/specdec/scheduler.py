@@ -31,6 +31,7 @@ from sim_models.params.base import Params, param
 from sim_models.specdec.fixed import ONE, multiply
 from sim_models.specdec.policies import Policy, Step
 from sim_models.specdec.pools import EagerPool, Entry, SharedPool
+from sim_models.transformer.decoding import End, end_tokens
 
 __all__ = ["Counters", "Job", "Request", "Scheduler", "Settings"]
 
@@ -49,7 +50,8 @@ class Settings(Params):
     shared: bool = param(True, "one pool for all micro-batches; otherwise each is verified alone, when all its "
                                "requests have stopped")
     eager: bool = param(True, "draft on during verification; otherwise draft and target work in turn")
-    stop_at_end: bool = param(True, "stop drafting behind an end token and at the length limit")
+    stop_at_end: bool = param(True, "draft neither behind an end token nor the last token of a request, which the "
+                                    "target gives in any case")
 
 
 class Job(NamedTuple):
@@ -128,13 +130,23 @@ class Scheduler:
     policy: Policy
     lengths: list of (prompt, limit)
         Tokens of each request's prompt; tokens wanted.
-    end: int or None
-        The token that ends a request.
+    end: End
+        The tokens that end a request.
+    horizon: int or None
+        First position that cannot be drafted, since the models' contexts end there; None if there is none.
+
+    Raises
+    ------
+    ValueError
+        An end token or a limit that is negative.
     """
 
-    def __init__(self, settings: Settings, policy: Policy, lengths: list[tuple[int, int]],
-                 end: int | None = None) -> None:
-        self.settings, self.policy, self.end = settings, policy, end
+    def __init__(self, settings: Settings, policy: Policy, lengths: list[tuple[int, int]], end: End = None,
+                 horizon: int | None = None) -> None:
+        for _, limit in lengths:
+            if limit < 0:
+                raise ValueError(f"a limit must be at least 0, not {limit}")
+        self.settings, self.policy, self.ends, self.horizon = settings, policy, end_tokens(end), horizon
         self.requests = [Request(i, i % settings.lanes, prompt, prompt + limit, prompt, done=limit < 1)
                          for i, (prompt, limit) in enumerate(lengths)]
         self.pool = SharedPool(settings.entries)
@@ -172,7 +184,7 @@ class Scheduler:
         self._insert(r, Entry(r.index, r.base + r.live, token, r.h))
         r.live += 1
         r.stopped = self.policy.stops(Step(r.live, r.h, p, entropy, len(self.live()), right))
-        r.ended |= token == self.end
+        r.ended |= token in self.ends
 
     def _insert(self, r: Request, entry: Entry) -> None:
         """Route a token. (Where eager tokens are left of a request without a lock, the Shared Pool is full.)"""
@@ -199,7 +211,10 @@ class Scheduler:
         s = self.settings
         if r.drafting or r.stopped or r.live >= s.max_draft or not self.policy.wants(r.live, load):
             return False
-        return not (s.stop_at_end and (r.ended or r.base + r.live >= r.stop))
+        position = r.base + r.live
+        if self.horizon is not None and position >= self.horizon:
+            return False
+        return not (s.stop_at_end and (r.ended or position >= r.stop - 1))
 
     # Verification
 
@@ -299,9 +314,10 @@ class Scheduler:
     def _cut(self, r: Request, tokens: list[int]) -> list[int]:
         """Tokens up to the end token or the length limit; marks the request done if either came."""
         tokens = tokens[:r.stop - r.base]
-        if self.end in tokens:
-            tokens = tokens[:tokens.index(self.end) + 1]
-        r.done = r.base + len(tokens) == r.stop or tokens[-1] == self.end
+        ended = next((n for n, token in enumerate(tokens) if token in self.ends), None)
+        if ended is not None:
+            tokens = tokens[:ended + 1]
+        r.done = ended is not None or r.base + len(tokens) == r.stop
         return tokens
 
     def _break(self, r: Request) -> None:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from sim_models.specdec.draws import Draws, KeyedDraws, Place
 from sim_models.specdec.fixed import quantise
-from sim_models.specdec.models import Model, Session
+from sim_models.specdec.models import Model, Session, check_batch
 from sim_models.specdec.policies import Policy
 from sim_models.specdec.pools import Entry
 from sim_models.specdec.rules import Greedy, Rule, Verdict, verify
 from sim_models.specdec.scheduler import Job, Scheduler, Settings
+from sim_models.transformer.decoding import End, end_tokens
 
 __all__ = ["Costs", "Record", "Roofline", "Simulation"]
 
@@ -116,7 +117,7 @@ class Simulation:
     Parameters
     ----------
     draft, target: Model
-        Of one vocabulary.
+        Of one vocabulary. Where the draft's context ends, the target goes on alone (d = 0).
     prompts: list of lists of int
         At least one token each. All but the last token of each is in both caches when the clock starts.
     limits: int or list of int
@@ -124,7 +125,7 @@ class Simulation:
     policy: Policy
     settings: Settings
     rule, draws, costs, end:
-        Greedy decoding, seed 0, :class:`Roofline` and no end token unless given.
+        Greedy decoding, seed 0, :class:`Roofline` and no end token unless given; ``end`` may be several tokens.
     engines: int or None
         Draft steps that can be under way at once; one for each micro-batch unless given.
 
@@ -139,22 +140,25 @@ class Simulation:
     Raises
     ------
     ValueError
-        An empty prompt, two vocabularies, or numbers of prompts and limits that differ.
+        What :func:`models.check_batch` refuses, an end token that is none of the vocabulary, or no engine.
     """
 
     def __init__(self, draft: Model, target: Model, prompts: Sequence[Sequence[int]], limits: int | Sequence[int],
                  policy: Policy, settings: Settings | None = None, *, rule: Rule | None = None,
-                 draws: Draws | None = None, costs: Costs | None = None, end: int | None = None,
+                 draws: Draws | None = None, costs: Costs | None = None, end: End = None,
                  engines: int | None = None) -> None:
         limits = [limits] * len(prompts) if isinstance(limits, int) else list(limits)
-        _validate(draft, target, prompts, limits)
+        check_batch(draft, target, prompts, limits)
         settings = settings or Settings()
+        if engines is not None and engines < 1:
+            raise ValueError(f"at least 1 draft engine is needed, not {engines}")
         self.draft_model, self.target_model = draft, target
         self.rule, self.draws, self.costs = rule or Greedy(), draws or KeyedDraws(), costs or Roofline()
         self.engines = engines or settings.lanes
         self.scheduler = Scheduler(settings, policy, [(len(p), n) for p, n in zip(prompts, limits, strict=True)],
-                                   end)
-        self.contexts = [self._context(i, list(p), p[:-1], p[:-1]) for i, p in enumerate(prompts)]
+                                   end_tokens(end, target.vocab_size), _horizon(draft, target))
+        self.contexts = [self._context(i, list(p), p[:-1], p[:-1] if _fits(draft, len(p) - 1) else [])
+                         for i, p in enumerate(prompts)]
         self.log: list[Record] = []
         self.now = self.draft_busy = self.verify_busy = 0
         #: what is under way: (end, jobs) of each micro-batch, (end, tokens by request) of the pass
@@ -322,11 +326,15 @@ def _entropy(q: NDArray[np.float64]) -> float:
     return float(-(positive * np.log(positive)).sum())
 
 
-def _validate(draft: Model, target: Model, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-    if draft.vocab_size != target.vocab_size:
-        raise ValueError(f"draft and target must have one vocabulary, not {draft.vocab_size} and "
-                         f"{target.vocab_size} tokens")
-    if len(limits) != len(prompts):
-        raise ValueError(f"a limit is needed for each of {len(prompts)} prompts, not {len(limits)}")
-    if not prompts or not all(len(p) for p in prompts):
-        raise ValueError("a batch needs at least 1 prompt, and each prompt at least 1 token")
+def _fits(model: Model, tokens: int) -> bool:
+    """Whether a context can hold so many tokens."""
+    return model.positions is None or tokens <= model.positions
+
+
+def _horizon(draft: Model, target: Model) -> int | None:
+    """First position that cannot be drafted.
+
+    A token is drafted when all before it are in the draft's context, and verified when it is in the target's too.
+    """
+    drafted = None if draft.positions is None else draft.positions + 1
+    return min((n for n in (drafted, target.positions) if n is not None), default=None)

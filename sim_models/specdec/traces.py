@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from sim_models.specdec.draws import KeyedDraws
 from sim_models.specdec.fixed import ONE, quantise
-from sim_models.specdec.models import LlamaModel, Model, Session
+from sim_models.specdec.models import LlamaModel, Model, Session, check_batch
 from sim_models.specdec.rules import Greedy, decode
+from sim_models.transformer.decoding import End, check_room, end_tokens
 from sim_models.transformer.int8_model import Int8Model
 from sim_models.transformer.pair import Pair, load_pair
 
@@ -101,15 +102,15 @@ class Trace:
     Members
     -------
     vocab_size: int
-    end: int or None
-        The token that ends a request.
+    end: frozenset of int
+        The tokens that end a request.
     depth: int
         Tokens that a branch holds behind its wrong one, where the request's end leaves room for them.
     requests: tuple of RequestTrace
     """
 
     vocab_size: int
-    end: int | None
+    end: frozenset[int]
     depth: int
     requests: tuple[RequestTrace, ...]
 
@@ -135,14 +136,25 @@ def shipped_models(pair: Pair | None = None) -> tuple[LlamaModel, LlamaModel, li
 
 
 def record(draft: Model, target: Model, prompts: Sequence[list[int]], limit: int, *, depth: int = 16,
-           end: int | None = None) -> Trace:
-    """Record a batch: up to ``limit`` tokens of each request, branches of ``depth`` tokens."""
-    return Trace(target.vocab_size, end, depth, tuple(
-        _record(draft, target, i, prompt, limit, depth, end) for i, prompt in enumerate(prompts)))
+           end: End = None) -> Trace:
+    """Record a batch: up to ``limit`` tokens of each request, branches of ``depth`` tokens.
+
+    Raises
+    ------
+    ValueError
+        What :func:`models.check_batch` refuses, an end token that is none of the vocabulary, or a draft whose
+        context ends before the texts do.
+    """
+    check_batch(draft, target, prompts, [limit] * len(prompts))
+    for prompt in prompts:
+        check_room(len(prompt), limit, draft.positions, "draft")
+    ends = end_tokens(end, target.vocab_size)
+    return Trace(target.vocab_size, ends, depth, tuple(
+        _record(draft, target, i, prompt, limit, depth, ends) for i, prompt in enumerate(prompts)))
 
 
 def _record(draft: Model, target: Model, request: int, prompt: list[int], limit: int, depth: int,
-            end: int | None) -> RequestTrace:
+            end: frozenset[int]) -> RequestTrace:
     tokens = decode(Greedy(), target, prompt, limit, KeyedDraws(), request=request, end=end)
     session, rows = draft.open(request), prompt
     choices, branches = [], {}
@@ -174,6 +186,10 @@ class _Replay:
     @property
     def vocab_size(self) -> int:
         return self.trace.vocab_size
+
+    @property
+    def positions(self) -> int | None:
+        return None
 
     def open(self, request: int = 0) -> Session:
         return _ReplaySession(self, self.trace.requests[request])
@@ -214,7 +230,8 @@ class _ReplaySession:
 
 def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     """Write a trace as JSON, one request a line."""
-    head = {"format": _FORMAT, "vocab_size": trace.vocab_size, "end": trace.end, "depth": trace.depth}
+    head = {"format": _FORMAT, "vocab_size": trace.vocab_size, "end": sorted(trace.end),
+            "depth": trace.depth}
     lines = ",\n".join(json.dumps(dataclasses.asdict(r), separators=(",", ":")) for r in trace.requests)
     Path(path).write_text(f'{json.dumps(head)[:-1]}, "requests": [\n{lines}\n]}}\n', encoding="utf-8")
 
@@ -231,7 +248,8 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if data["format"] != _FORMAT:
             raise TraceError(f"the format must be {_FORMAT!r}, not {data['format']!r}")
-        return Trace(data["vocab_size"], data["end"], data["depth"], tuple(map(_request, data["requests"])))
+        return Trace(data["vocab_size"], end_tokens(data["end"], data["vocab_size"]), data["depth"],
+                     tuple(map(_request, data["requests"])))
     except TraceError as error:
         raise TraceError(f"{os.fspath(path)}: {error}") from None
     except OSError as error:

@@ -128,7 +128,7 @@ class Manager:
         taken = None
         if not late:
             at = r.base + r.live
-            taken = draft_controller.Drafted(request, at, token, probability, at + 1 == r.stop)
+            taken = draft_controller.Drafted(request, at, token, probability, at + 2 == r.stop)
         yield from self._cycle(drafted_ready=True, controller={"drafted": taken})
         to_eager = self.scheduler.counters.eager
         self.scheduler.drafted(job, token, min(probability, ONE))
@@ -294,7 +294,8 @@ class Manager:
 
     def _draws_on(self, r: Request) -> None:
         """Set the flag of a request that may draft on."""
-        wants = not (r.done or r.stopped or r.ended) and r.live < self.switches.max_draft and r.base + r.live < r.stop
+        more = r.base + r.live < r.stop - 1
+        wants = more and not (r.done or r.stopped or r.ended) and r.live < self.switches.max_draft
         (self.wants.add if wants else self.wants.discard)(r.index)
 
 

@@ -1,5 +1,6 @@
 """Properties of speculation: the target's tokens for any schedule, caches without rejected positions, liveness."""
 
+import dataclasses
 import itertools
 import math
 from typing import Any
@@ -14,20 +15,23 @@ from sim_models.specdec.enumeration import target_law
 from sim_models.specdec.models import LlamaModel, Model, TableModel
 from sim_models.specdec.policies import Cumulative, Fixed
 from sim_models.specdec.rules import Greedy, Sampling, decode
-from sim_models.specdec.scheduler import Settings
+from sim_models.specdec.scheduler import Scheduler, Settings
 from sim_models.specdec.simulation import Roofline, Simulation
 from sim_models.transformer.checkpoint import Checkpoint, ModelShape, random_checkpoint
+from sim_models.transformer.decoding import generate
 from sim_models.transformer.int8_model import Int8Model
 from tests.models.specdec.cases import POLICIES, POOLS, random_pair
 
 SHAPE = ModelShape(dim=16, hidden_dim=24, n_layers=2, n_heads=4, n_kv_heads=2, vocab_size=32, max_seq_len=64)
 
 
-def llama_pair(noise: float = 0.15) -> tuple[LlamaModel, LlamaModel]:
-    """A random target, and a draft whose weights are the target's with some noise."""
-    target, other = random_checkpoint(SHAPE, 3), random_checkpoint(SHAPE, 4)
-    draft = Checkpoint(SHAPE, {n: target[n] + np.float32(noise) * other[n] for n in SHAPE.arrays()})
-    return LlamaModel(Int8Model(draft)), LlamaModel(Int8Model(target))
+def llama_pair(noise: float = 0.15, draft: int = 64, target: int = 64) -> tuple[LlamaModel, LlamaModel]:
+    """A random target, and a draft whose weights are the target's with some noise; so many positions each."""
+    weights, other = random_checkpoint(SHAPE, 3), random_checkpoint(SHAPE, 4)
+    noisy = {n: weights[n] + np.float32(noise) * other[n] for n in SHAPE.arrays()}
+    one, two = (LlamaModel(Int8Model(Checkpoint(dataclasses.replace(SHAPE, max_seq_len=positions), arrays)))
+                for positions, arrays in ((draft, noisy), (target, weights.arrays)))
+    return one, two
 
 
 def chain(*following: int) -> TableModel:
@@ -35,7 +39,7 @@ def chain(*following: int) -> TableModel:
     return TableModel(np.eye(len(following))[list(following)])
 
 
-def alone(target: Model, prompts: list[list[int]], limits: list[int], end: int | None = None) -> list[list[int]]:
+def alone(target: Model, prompts: list[list[int]], limits: list[int], end: Any = None) -> list[list[int]]:
     """Greedy decoding without speculation."""
     return [decode(Greedy(), target, p, n, KeyedDraws(), end=end) for p, n in zip(prompts, limits, strict=True)]
 
@@ -62,10 +66,10 @@ COSTS = st.builds(Roofline, st.integers(1, 5), st.integers(0, 2), st.integers(1,
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(schedule=SCHEDULES, costs=COSTS, policy=st.sampled_from(sorted(POLICIES)), seed=st.integers(0, 99),
-       limits=st.lists(st.integers(0, 9), min_size=1, max_size=7), end=st.sampled_from([None, 0]),
+       limits=st.lists(st.integers(0, 9), min_size=1, max_size=7), end=st.sampled_from([None, 0, (0, 2)]),
        engines=st.integers(1, 4))
 def test_greedy_tokens_for_any_schedule(schedule: Settings, costs: Roofline, policy: str, seed: int,
-                                        limits: list[int], end: int | None, engines: int) -> None:
+                                        limits: list[int], end: Any, engines: int) -> None:
     draft, target = random_pair(seed, 5)
     prompts = [[i % 5] for i in range(len(limits))]
     run = Simulation(draft, target, prompts, limits, POLICIES[policy](), schedule, costs=costs, end=end,
@@ -117,7 +121,7 @@ class Watched:
     """A model that notes the lengths of its contexts before and after each roll-back, and the rows of each step."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.vocab_size = model, model.vocab_size
+        self.model, self.vocab_size, self.positions = model, model.vocab_size, model.positions
         self.rows: list[int] = []
         self.dropped: list[int] = []
 
@@ -154,7 +158,7 @@ def test_what_is_rolled_back(d: int) -> None:
     assert draft.dropped[:-1] == [max(n - a - 1, 0) for n, a in rounds]
     # the prompt; then each round's first step takes in a second row if all tokens before it were accepted
     firsts = [1, *(2 if a == n else 1 for n, a in rounds)]
-    assert draft.rows == [1, *itertools.chain(*([first] + [1] * (n - 1) for first, (n, _) in
+    assert draft.rows == [1, *itertools.chain(*(([first] + [1] * n)[:n] for first, (n, _) in
                                                 zip(firsts, [*rounds, (n, a)], strict=True)))]
     assert target.rows == [1, *(n + 1 for n, _ in rounds), n + 1]
 
@@ -213,10 +217,70 @@ def test_accepted_tokens_behind_the_end_are_dropped() -> None:
     assert run.scheduler.counters.flushed == 4
 
 
+@pytest.mark.parametrize("stop_at_end", [True, False])
+@pytest.mark.parametrize("pool", POOLS)
+def test_the_first_of_several_end_tokens_ends_a_text(pool: str, stop_at_end: bool) -> None:
+    model = chain(1, 2, 3, 4, 5, 0)
+    run = Simulation(model, model, [[0], [2], [5]], 20, Fixed(8), POOLS[pool].replace(stop_at_end=stop_at_end),
+                     end=[5, 3])
+    assert run.run() == [[1, 2, 3], [3], [0, 1, 2, 3]] == alone(model, [[0], [2], [5]], [20] * 3, (3, 5))
+    assert [c.target.length for c in run.contexts] == [3, 1, 4]
+
+
 def test_nothing_wanted() -> None:
     run = Simulation(chain(0, 1), chain(0, 1), [[0], [1]], [0, 2], Fixed(2))
     assert run.run() == [[], [1, 1]]
     assert Simulation(chain(0, 1), chain(0, 1), [[0]], 0, Fixed(2)).done
+
+
+# Contexts that end
+
+
+@pytest.mark.parametrize("stop_at_end", [True, False])
+@pytest.mark.parametrize("policy", ["fixed3", "tau0", "oracle"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_speculation_up_to_the_last_position(pool: str, policy: str, stop_at_end: bool) -> None:
+    """A model of 32 positions, a prompt of 4: the 29th token comes from the last position and is not fed back."""
+    draft, target = llama_pair(draft=32, target=32)
+    prompts, limits = [[1, 2, 3, 4], [9]], [29, 32]
+    run = Simulation(draft, target, prompts, limits, POLICIES[policy](), POOLS[pool].replace(stop_at_end=stop_at_end))
+    assert run.run() == alone(target, prompts, limits) == [
+        generate(target.model, p, n) for p, n in zip(prompts, limits, strict=True)]
+    assert [c.target.length for c in run.contexts] == [32, 32]
+
+
+def test_the_last_token_of_a_text_is_not_drafted() -> None:
+    """Its row could emit nothing: the token before it is the last to be drafted, and the target gives the bonus."""
+    model = chain(1, 2, 3, 0)
+    for limit, passes in ((9, [8]), (10, [8, 0]), (11, [8, 1]), (2, [1]), (1, [0])):
+        run = Simulation(model, model, [[0]], limit, Fixed(8), Settings(shared=False, eager=False))
+        run.run()
+        assert [len(r.drafts) for r in run.log] == passes
+        assert run.scheduler.counters.rows == limit
+        assert run.scheduler.counters.flushed == 0
+
+
+@pytest.mark.parametrize("positions", [1, 3, 10, 20])
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_draft_of_a_shorter_context(pool: str, positions: int) -> None:
+    """The target goes on alone where the draft's context ends, and from the start where the prompt is too long."""
+    draft, target = llama_pair(draft=positions, target=32)
+    prompts, limits = [[1, 2, 3, 4], [7]], [29, 20]
+    for stop_at_end in (True, False):
+        run = Simulation(draft, target, prompts, limits, Fixed(4), POOLS[pool].replace(stop_at_end=stop_at_end))
+        assert run.run() == alone(target, prompts, limits)
+        assert run.scheduler.counters.drafted > 0
+
+
+@pytest.mark.parametrize(("positions", "drafts"), [(10, [4, 4] + [0] * 10), (8, [4, 3] + [0] * 11), (99, [4] * 4)])
+def test_the_last_token_that_a_context_allows_is_drafted(positions: int, drafts: list[int]) -> None:
+    """A token is drafted from a context that holds all tokens before it: the last at the position behind its end."""
+    model = chain(1, 2, 3, 0)
+    draft = Watched(model)
+    draft.positions = positions
+    run = Simulation(draft, model, [[0]], 20, Fixed(4), Settings(shared=False, eager=False))
+    assert run.run() == alone(model, [[0]], [20])
+    assert [len(r.drafts) for r in run.log] == drafts
 
 
 # Drafts that are right, wrong, or both
@@ -378,17 +442,45 @@ def test_cycles_side_by_side() -> None:
 # Wrong arguments
 
 
-@pytest.mark.parametrize(("prompts", "limits", "message"), [
-    ([], 3, "a batch needs at least 1 prompt, and each prompt at least 1 token"),
-    ([[0], []], 3, "a batch needs at least 1 prompt, and each prompt at least 1 token"),
-    ([[0]], [3, 3], "a limit is needed for each of 1 prompts, not 2"),
+@pytest.mark.parametrize(("prompts", "limits", "more", "message"), [
+    ([], 3, {}, "a batch needs at least 1 prompt, and each prompt at least 1 token"),
+    ([[0], []], 3, {}, "a batch needs at least 1 prompt, and each prompt at least 1 token"),
+    ([[0]], [3, 3], {}, "a limit is needed for each of 1 prompts, not 2"),
+    ([[0]], -1, {}, "the number of tokens wanted must be at least 0, not -1"),
+    ([[0], [1]], [3, -2], {}, "the number of tokens wanted must be at least 0, not -2"),
+    ([[0, 2]], 3, {}, "a prompt's tokens must be from 0 to 1, not 2"),
+    ([[-1]], 3, {}, "a prompt's tokens must be from 0 to 1, not -1"),
+    ([[0]], 3, {"end": 2}, "an end token must be from 0 to 1, not 2"),
+    ([[0]], 3, {"end": [0, -1]}, "an end token must be from 0 to 1, not -1"),
+    ([[0]], 3, {"end": [1.0]}, "an end token must be from 0 to 1, not 1.0"),
+    ([[0]], 3, {"engines": 0}, "at least 1 draft engine is needed, not 0"),
 ])
-def test_wrong_batches(prompts: list[list[int]], limits: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=r"^a ") as caught:
-        Simulation(chain(0, 1), chain(0, 1), prompts, limits, Fixed(2))
+def test_wrong_batches(prompts: list[list[int]], limits: Any, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"^(a|the|an|at) ") as caught:
+        Simulation(chain(0, 1), chain(0, 1), prompts, limits, Fixed(2), **more)
     assert str(caught.value) == message
 
 
 def test_models_of_two_vocabularies() -> None:
     with pytest.raises(ValueError, match=r"^draft and target must have one vocabulary, not 2 and 3 tokens$"):
         Simulation(chain(0, 1), chain(0, 1, 2), [[0]], 3, Fixed(2))
+
+
+@pytest.mark.parametrize("prompt", [4, 40])
+def test_a_text_that_the_target_has_no_room_for(prompt: int) -> None:
+    """Refused before anything is computed, alone as with a draft."""
+    draft, target = llama_pair(target=32)
+    message = (rf"^the model has 32 positions: 30 tokens do not fit behind a prompt of {prompt}, "
+               rf"at most {max(33 - prompt, 0)} do$")
+    for call in (lambda: Simulation(draft, target, [[0], [1] * prompt], 30, Fixed(2)),
+                 lambda: decode(Greedy(), target, [1] * prompt, 30, KeyedDraws()),
+                 lambda: generate(target.model, [1] * prompt, 30)):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_a_scheduler_refuses_what_it_cannot_count() -> None:
+    with pytest.raises(ValueError, match=r"^a limit must be at least 0, not -1$"):
+        Scheduler(Settings(), Fixed(2), [(1, 3), (1, -1)])
+    with pytest.raises(ValueError, match=r"^an end token must be at least 0, not -5$"):
+        Scheduler(Settings(), Fixed(2), [(1, 3)], end=-5)

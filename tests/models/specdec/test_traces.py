@@ -1,12 +1,14 @@
 """Traces of greedy speculation: what is replayed is what the models would have done, for any schedule."""
 
+import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sim_models.specdec.draws import KeyedDraws
-from sim_models.specdec.models import LlamaModel
+from sim_models.specdec.models import LlamaModel, TableModel
 from sim_models.specdec.policies import Cumulative, Fixed, Policy
 from sim_models.specdec.rules import Greedy, Sampling, decode
 from sim_models.specdec.scheduler import Settings
@@ -20,6 +22,9 @@ from sim_models.specdec.traces import (
     save_trace,
     shipped_models,
 )
+from sim_models.transformer.checkpoint import ModelShape, random_checkpoint
+from sim_models.transformer.decoding import End, end_tokens
+from sim_models.transformer.int8_model import Int8Model
 
 LIMIT = 24
 
@@ -108,11 +113,45 @@ def test_verdicts(index: int, drafts: list[int], waiting: int | None, verdict: t
     assert EXAMPLE.verdict(index, drafts, waiting) == verdict
 
 
-def test_a_file_holds_all(trace: Trace, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [None, 7, (7, 12)])
+def test_a_file_holds_all(trace: Trace, tmp_path: Path, end: End) -> None:
     path = tmp_path / "trace.json"
-    save_trace(trace, path)
-    assert load_trace(path) == trace
+    saved = dataclasses.replace(trace, end=end_tokens(end))
+    save_trace(saved, path)
+    assert load_trace(path) == saved
     assert len(path.read_text().splitlines()) == len(trace.requests) + 2
+
+
+def test_one_end_token_may_stand_for_itself(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{"format": "speculoos trace 1", "vocab_size": 4, "end": 3, "depth": 1, "requests": []}')
+    assert load_trace(path).end == {3}
+
+
+def test_a_trace_ends_at_the_first_of_several_end_tokens() -> None:
+    model = TableModel(np.eye(6)[[1, 2, 3, 4, 5, 0]])
+    recorded = record(model, model, [[0], [3]], 9, end=(3, 5))
+    assert [r.target for r in recorded.requests] == [(1, 2, 3), (4, 5)]
+    assert recorded.limits == [3, 2]
+
+
+@pytest.mark.parametrize(("positions", "prompts", "limit", "end", "message"), [
+    ((8, 40), [[1]], 20, None, "the draft has 8 positions: 20 tokens do not fit behind a prompt of 1, at most 8 do"),
+    ((40, 8), [[1]], 20, None, "the model has 8 positions: 20 tokens do not fit behind a prompt of 1, at most 8 do"),
+    ((40, 40), [[1, 2]], -1, None, "the number of tokens wanted must be at least 0, not -1"),
+    ((40, 40), [[1], []], 3, None, "a batch needs at least 1 prompt, and each prompt at least 1 token"),
+    ((40, 40), [[8]], 3, None, "a prompt's tokens must be from 0 to 7, not 8"),
+    ((40, 40), [[1]], 3, [2, 8], "an end token must be from 0 to 7, not 8"),
+])
+def test_what_cannot_be_recorded(positions: tuple[int, int], prompts: list[list[int]], limit: int, end: End,
+                                 message: str) -> None:
+    """Refused before anything is computed."""
+    shapes = [ModelShape(dim=8, hidden_dim=8, n_layers=1, n_heads=1, n_kv_heads=1, vocab_size=8, max_seq_len=n)
+              for n in positions]
+    draft, target = (LlamaModel(Int8Model(random_checkpoint(shape, 1))) for shape in shapes)
+    with pytest.raises(ValueError, match=r"^(a|an|the) ") as caught:
+        record(draft, target, prompts, limit, end=end)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -92,12 +92,20 @@ def test_generate_is_argmax_after_argmax(model: LanguageModel) -> None:
 def test_generate_stops_behind_the_end_token(model: LanguageModel) -> None:
     free = generate(model, [1, 7], 6)
     end = free[2]
-    assert generate(model, [1, 7], 6, eos=end) == free[:free.index(end) + 1]
+    assert generate(model, [1, 7], 6, end=end) == free[:free.index(end) + 1]
+    both = min(free.index(end), free.index(free[4]))
+    assert generate(model, [1, 7], 6, end=[free[4], end]) == free[:both + 1]
+    for wrong in (-1, [SHAPE.vocab_size]):
+        with pytest.raises(SequenceError, match=rf"^an end token must be from 0 to {SHAPE.vocab_size - 1}, not "):
+            generate(model, [1, 7], 6, end=wrong)
+    with pytest.raises(SequenceError, match=r"^the number of tokens wanted must be at least 0, not -1$"):
+        generate(model, [1, 7], -1)
 
 
 def test_generate_uses_the_last_position(model: LanguageModel) -> None:
     assert len(generate(model, [1, 7], 11)) == 11
-    with pytest.raises(SequenceError, match=r"^the model has 12 positions, 12 are used, and 1 more were"):
+    with pytest.raises(SequenceError, match=r"^the model has 12 positions: 12 tokens do not fit behind a prompt "
+                                            r"of 2, at most 11 do$"):
         generate(model, [1, 7], 12)
 
 

@@ -52,6 +52,8 @@ class ManagerSpecification(Elaboratable):
         self.alive, self.drafting, self.verifying = Signal(n), Signal(n), Signal(n)
         #: where the next token of each text belongs
         self.following = Array(Signal(p.position_width, name=f"following_{k}") for k in range(n))
+        #: where each text ends
+        self.stops = Array(Signal(p.position_width, name=f"stop_{k}") for k in range(n))
         m.d.comb += Value.cast(self.unit.settings).eq(self.settings)
         self._streams(m)
         self._draft_engine(m)
@@ -71,7 +73,10 @@ class ManagerSpecification(Elaboratable):
             m.d.comb += rule(~offered | (stream.valid & (payload == before)))
 
     def _draft_engine(self, m: Module) -> None:
-        """A token for each request of a step, when the step is known; no request is in two steps."""
+        """A token for each request of a step, when the step is known; no request is in two steps.
+
+        The last token of a text is not drafted: its row could not emit another one.
+        """
         u, n = self.unit, self.p.requests
         listed, owed, held, s = Signal(n), Signal(n), Signal(n), self.state
         beat, given = u.draft.payload, u.drafted.payload
@@ -85,7 +90,8 @@ class ManagerSpecification(Elaboratable):
                 m.d.comb += Assert(listed.any())
             with m.Else():
                 m.d.comb += [Assert(~self.drafting.bit_select(beat.request, 1)),
-                             Assert(self.alive.bit_select(beat.request, 1))]
+                             Assert(self.alive.bit_select(beat.request, 1)),
+                             Assert(beat.position + 1 < self.stops[beat.request])]
         # a token that comes in time is at work until its pool has it
         with m.If(came):
             m.d.sync += held.eq(gone & ~s.stale)
@@ -130,8 +136,7 @@ class ManagerSpecification(Elaboratable):
     def _texts(self, m: Module) -> None:
         """Tokens come for live requests alone, at one position after the other, and the last one ends the request."""
         u, p, n = self.unit, self.p, self.p.requests
-        following = self.following
-        stops = Array(Signal(p.position_width, name=f"stop_{k}") for k in range(n))
+        following, stops = self.following, self.stops
         new, out, said = u.requests.payload, u.emitted.payload, u.verdicts.payload
         ending, ended = Signal(n), Signal(n)
         with m.If(u.emitted.valid):

@@ -55,10 +55,12 @@ def test_flags_and_texts_are_what_the_streams_say_when_eager() -> None:
     ("manager_tokens", 'position.eq(row["base"] + s.index)', 'position.eq(row["base"])'),
     ("manager_tokens", "with m.If(given.stop > given.position):", "with m.If(1):"),
     ("manager_tokens", "with m.If(s.done):", "with m.If(told.restart):"),
+    ("manager_tokens", "& (given.stop > given.position + 1)", ""),
     ("manager_tokens", "s.stale.eq(s.stale | (s.drafting & s.flag))", "s.stale.eq(s.stale | s.flag)"),
     ("manager_choice", "s.due.eq(~passing &", "s.due.eq("),
-], ids=["count", "position", "nothing wanted", "alive", "stale", "two passes"])
+], ids=["count", "position", "nothing wanted", "alive", "last token", "stale", "two passes"])
 def test_broken_managers_are_noticed(module: str, old: str, new: str) -> None:
     """Without drafts where that shows it: verdicts come sooner."""
-    spec = specification(IN_TURN if "position.eq" in old else ALONE, module, (old, new))
+    drafts = "position.eq" in old or "given.position + 1" in old
+    spec = specification(IN_TURN if drafts else ALONE, module, (old, new))
     assert isinstance(check(spec, spec.inputs, frames=FRAMES), Violated)

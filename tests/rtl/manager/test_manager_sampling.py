@@ -148,7 +148,8 @@ class BonusAsWhenGreedy(SamplingEngines):
         return Verdict(n, token, len(c.q) > n and token == c.tokens[c.known + n])
 
 
-LENGTH, RUNS = 3, 250
+#: of a text's tokens the last is never drafted
+LENGTH, RUNS = 4, 300
 
 
 def deviation(machine: Machine, switches: Switches, rule: Sampling, make: type[SamplingEngines], *,
