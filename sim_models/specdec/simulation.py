@@ -292,7 +292,8 @@ class Simulation:
         steps = tuple(s and (s[0] - self.now, s[1]) for s in self.steps)
         passed = self.passed and (self.passed[0] - self.now,
                                   tuple((r, tuple(e)) for r, e in self.passed[1].items()))
-        contexts = tuple((c.prompt, c.emitted, tuple(c.tokens), len(c.seen)) for c in self.contexts)
+        contexts = tuple((c.prompt, c.emitted, tuple(c.tokens), tuple(c.seen), tuple(q.tobytes() for q in c.q))
+                         for c in self.contexts)
         return self.scheduler.state(), steps, passed, contexts
 
     def load_state(self, state: tuple[Any, ...]) -> None:
@@ -303,12 +304,11 @@ class Simulation:
         self.steps = list(steps)
         self.passed = passed and (passed[0], {r: list(e) for r, e in passed[1]})
         self.contexts = []
-        for request, (prompt, emitted, tokens, seen) in enumerate(contexts):
-            known = prompt + emitted
-            c = self._context(request, list(tokens), tokens[:known - 1], tokens[:seen])
+        for request, (prompt, emitted, tokens, seen, q) in enumerate(contexts):
+            c = self._context(request, list(tokens), tokens[:prompt + emitted - 1], seen)
             c.prompt, c.emitted = prompt, emitted
-            if len(tokens) > known:
-                c.q = list(self.draft_model.open(request).extend(list(tokens[:-1]))[known - 1:])
+            # each token keeps the distribution that it was drawn from; one computed anew may be another
+            c.q = [np.frombuffer(row) for row in q]
             self.contexts.append(c)
 
 

@@ -11,6 +11,7 @@ from sim_models.specdec.draws import Draws, Key, Place, Purpose
 from sim_models.specdec.enumeration import Script, output_law, target_law, total_variation
 from sim_models.specdec.models import TableModel
 from sim_models.specdec.policies import Confidence, Cumulative, Fixed, Policy
+from sim_models.specdec.pools import Entry
 from sim_models.specdec.rules import Sampling, Verdict
 from sim_models.specdec.scheduler import Job, Settings
 from sim_models.specdec.simulation import Roofline, Simulation
@@ -21,7 +22,7 @@ COSTS = Roofline(1, 1, 4, 1)
 
 
 def distance(policy: Callable[[], Policy], settings: Settings, pair: tuple[TableModel, TableModel],
-             prompts: list[list[int]], limits: list[int], *, end: int | None = None, costs: Roofline = COSTS,
+             prompts: list[list[int]], limits: list[int], *, end: Any = None, costs: Roofline = COSTS,
              rule: Sampling | None = None, simulation: type[Simulation] = Simulation) -> float:
     """Total variation between speculation and the target alone."""
     draft, target = pair
@@ -67,6 +68,23 @@ def test_draft_without_a_token_of_the_target(seed: int) -> None:
     assert distance(POLICIES["tau0.05"], Settings(max_draft=3), (draft, target), [[0]], [4]) <= 1e-12
 
 
+class Short(TableModel):
+    """A model whose contexts end."""
+
+    def __init__(self, table: np.ndarray, positions: int) -> None:
+        super().__init__(table)
+        self._positions = positions
+
+    @property
+    def positions(self) -> int:
+        return self._positions
+
+
+def test_several_end_tokens_end_where_they_would_have() -> None:
+    settings = POOLS["eager"].replace(max_draft=4)
+    assert distance(POLICIES["tau0.05"], settings, random_pair(4, 4), [[0]], [3], end=(1, 3)) <= 1e-12
+
+
 # Negative controls: what must not be lossless
 
 
@@ -87,8 +105,12 @@ class DropsTheStop(Simulation):
         """The scheduler's H is that of the dropped token."""
 
 
-class KeepsTheEagerTail(Simulation):
-    """The bonus is drawn, and what was drafted behind another token stays as if it had been drafted behind it."""
+class KeepsTheTail(Simulation):
+    """The bonus is drawn, and what was drafted behind another token stays, each with the q that it was drawn from.
+
+    That is lossless: with y drawn from q, testing y against q and drawing from the residual gives p for any q, thus
+    also for a q that belongs to another text. What is lost are rows, since such tokens seldom pass.
+    """
 
     def judge(self, place: Place, drafts: list[tuple[int, Any]], waiting: tuple[int, Any] | None,
               p: np.ndarray) -> Verdict:
@@ -100,6 +122,15 @@ class KeepsTheEagerTail(Simulation):
 
     def check(self) -> None:
         """The draft's cache holds another token than the bonus."""
+
+
+class RecomputesQ(KeepsTheTail):
+    """The tail stays, and is tested against the q of the text with the bonus, from which it was not drawn."""
+
+    def _finish_verification(self, request: int, entries: list[Entry]) -> None:
+        super()._finish_verification(request, entries)
+        c = self.contexts[request]
+        c.q = list(self.draft_model.open(request).extend(c.tokens[:-1])[c.known - 1:]) if c.q else []
 
 
 class TrustsTheFirst(Simulation):
@@ -128,7 +159,7 @@ class SharpensQ(Sampling):
 
 FAULTS: dict[str, dict[str, Any]] = {
     "drops the stop token": {"simulation": DropsTheStop},
-    "keeps the eager tail behind a bonus": {"simulation": KeepsTheEagerTail},
+    "keeps the tail behind a bonus with the q of the new text": {"simulation": RecomputesQ},
     "first token unchecked": {"simulation": TrustsTheFirst},
     "replaces from p": {"rule": ReplacesFromP()},
     "tests another distribution": {"rule": SharpensQ()},
@@ -142,7 +173,7 @@ LONG: tuple[Policy, Settings] = Cumulative(0), Settings()
 @pytest.mark.parametrize(("fault", "case"), [
     ("drops the stop token", SHORT),
     ("drops the stop token", (Confidence(0.4), Settings())),
-    ("keeps the eager tail behind a bonus", LONG),
+    ("keeps the tail behind a bonus with the q of the new text", LONG),
     ("first token unchecked", SHORT),
     ("first token unchecked", LONG),
     ("replaces from p", SHORT),
@@ -158,12 +189,38 @@ def test_a_fault_is_noticed(fault: str, case: tuple[Policy, Settings]) -> None:
 
 @pytest.mark.parametrize(("fault", "case"), [
     ("drops the stop token", (Fixed(3), Settings())),
-    ("keeps the eager tail behind a bonus", SHORT),
+    ("keeps the tail behind a bonus with the q of the new text", SHORT),
 ])
 def test_where_a_fault_hides(fault: str, case: tuple[Policy, Settings]) -> None:
     policy, settings = case
     assert distance(lambda: policy, settings.replace(max_draft=4), random_pair(1, 3), [[0]], [4],
                     **FAULTS[fault]) <= 1e-12
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_tail_may_stay_with_the_q_that_it_was_drawn_from(seed: int) -> None:
+    """Not a fault of the law: the enumeration keeps each token's q, as a sampler would."""
+    policy, settings = LONG
+    kept = []
+
+    class Counts(KeepsTheTail):
+        def _finish_verification(self, request: int, entries: list[Entry]) -> None:
+            super()._finish_verification(request, entries)
+            kept.append(len(self.contexts[request].q))
+
+    for simulation, wanted in ((Counts, True), (RecomputesQ, False)):
+        found = distance(lambda: policy, settings.replace(max_draft=4), random_pair(seed, 3), [[0]], [4],
+                         simulation=simulation)
+        assert (found <= 1e-12) == wanted, (simulation, found)
+    assert any(kept)
+
+
+@pytest.mark.parametrize("positions", [1, 2, 3])
+@pytest.mark.parametrize("pool", ["alone", "eager", "eager-3-rows"])
+def test_a_draft_whose_context_ends_is_lossless(pool: str, positions: int) -> None:
+    draft, target = random_pair(6, 3)
+    settings = POOLS[pool].replace(max_draft=4)
+    assert distance(POLICIES["tau0.05"], settings, (Short(draft.table, positions), target), [[0]], [4]) <= 1e-12
 
 
 class OneDrawAPosition(Script):
