@@ -1,6 +1,13 @@
 """What a user may be told: one sentence, an exit code, never a traceback."""
 
-__all__ = ["EmitError", "ToolError", "UserError"]
+import contextlib
+import os
+from collections.abc import Iterator
+
+__all__ = ["STANDARD_OUTPUT", "EmitError", "ToolError", "UserError", "naming"]
+
+#: what standard output is called in messages
+STANDARD_OUTPUT = "standard output"
 
 
 class UserError(Exception):
@@ -30,3 +37,14 @@ class ToolError(UserError):
     """An outside tool is missing, failed, or took too long."""
 
     exit_code = 1
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Give an ``OSError`` of the body that names no file, as that of a full disk, this one's name."""
+    try:
+        yield
+    except OSError as e:
+        if e.filename is None:
+            e.filename = os.fspath(path)
+        raise

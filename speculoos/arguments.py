@@ -1,11 +1,12 @@
 """Arguments that several sub-commands share."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from gen.errors import UserError
 
-__all__ = ["LARGEST_SEED", "add_build_dir", "add_design", "build_dir", "seed"]
+__all__ = ["LARGEST_SEED", "add_build_dir", "add_design", "build_dir", "integer", "refuse", "seed"]
 
 #: seeds that every tool in the chain takes
 LARGEST_SEED = (1 << 31) - 1
@@ -32,6 +33,27 @@ def seed(text: str) -> int:
     return int(text)
 
 
+def integer(least: int, most: int) -> Callable[[str], int]:
+    """The ``type`` of an argument that is an integer from ``least`` to ``most``."""
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"an integer from {least} to {most} was wanted, not {text!r}")
+        return int(text)
+    return parse
+
+
+def refuse(option: str, given: object, reason: str) -> None:
+    """Refuse an option that was given and has no effect.
+
+    Raises
+    ------
+    UserError
+        ``given`` is true.
+    """
+    if given:
+        raise UserError(f"{option} has no effect here: {reason}")
+
+
 def build_dir(args: argparse.Namespace) -> Path:
     """The build folder, made if it is missing.
 
@@ -40,12 +62,14 @@ def build_dir(args: argparse.Namespace) -> Path:
     UserError
         It cannot be made or written to.
     """
-    import os
+    import tempfile
     path: Path = args.build_dir
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise UserError(f"--build-dir {path}: the folder cannot be made: {e.strerror}") from e
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise UserError(f"--build-dir {path}: the folder is not writable")
+    try:
+        tempfile.TemporaryFile(dir=path).close()        # permissions do not tell all, as in /proc
+    except OSError as e:
+        raise UserError(f"--build-dir {path}: the folder is not writable: {e.strerror}") from e
     return path

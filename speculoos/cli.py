@@ -12,10 +12,11 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from types import FrameType
+from pathlib import Path
 from typing import NoReturn
 
-from gen.errors import UserError
+from gen.emit.process import Stopped, interruptible
+from gen.errors import STANDARD_OUTPUT, ToolError, UserError, naming
 
 __all__ = ["COMMANDS", "main"]
 
@@ -33,14 +34,6 @@ COMMANDS = {
 }
 #: exit code of a shell for a process ended by a closed pipe
 BROKEN_PIPE = 141
-
-
-class Stopped(KeyboardInterrupt):
-    """A signal that asks the process to end, so that everything cleans up after itself as for Ctrl-C."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,13 +60,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: the work is done. 1: the work failed, or a tool is missing. 2: the input is wrong.
     130: interrupted; 143 and 129: told to end, and left by the terminal.
     """
-    _end_on_signals()
+    _fill_standard_files()
+    if sys.stdout is None:
+        print("speculoos: error: standard output is closed", file=sys.stderr)
+        return 1
     if isinstance(sys.stdout, io.TextIOWrapper):    # a name that the terminal cannot show is no reason to stop
         sys.stdout.reconfigure(errors="backslashreplace")
     # A design that is given up half-way, because of an error or an interrupt, is nothing to warn of.
     warnings.filterwarnings("ignore", message=".* created but never used")
     try:
-        return _run(list(sys.argv[1:] if arguments is None else arguments))
+        with interruptible():
+            if arguments is None:
+                _check_checkout(Path(sys.argv[0]))
+            code = _run(list(sys.argv[1:] if arguments is None else arguments))
+            with naming(STANDARD_OUTPUT):
+                sys.stdout.flush()
+            return code
     except UserError as e:
         print(f"speculoos: error: {e}", file=sys.stderr)
         return e.exit_code
@@ -81,28 +83,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("speculoos: interrupted", file=sys.stderr)
         return 128 + (e.number if isinstance(e, Stopped) else signal.SIGINT)
     except BrokenPipeError:
-        # Whoever read our output has gone; without this the interpreter complains again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()               # whoever read it has gone
         return BROKEN_PIPE
     except OSError as e:
+        if e.filename == STANDARD_OUTPUT:
+            _give_up_output()
         print(f"speculoos: error: {e.filename or 'the system'}: {e.strerror or e}", file=sys.stderr)
         return 1
 
 
-def _end_on_signals() -> None:
-    """Let SIGTERM and SIGHUP end us as Ctrl-C does, unless whoever started us has them ignored (nohup)."""
-    def stop(number: int, _: FrameType | None) -> NoReturn:
-        raise Stopped(number)
+def _give_up_output() -> None:
+    """Let nothing more be written; the interpreter would fail again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, stop)
+
+def _fill_standard_files() -> None:
+    """Let no file that is opened later take the number of a closed standard file."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _check_checkout(command: Path) -> None:
+    """Refuse to run the code of another checkout than the command's own: environments hold absolute paths.
+
+    Raises
+    ------
+    ToolError
+        The command belongs to a copy of the checkout that this code is in.
+    """
+    ours = Path(__file__).resolve().parents[1]
+    theirs = Path(os.path.abspath(command)).parents[2:3]
+    if (ours / "pyproject.toml").is_file() and any(
+            (folder / "speculoos" / "cli.py").is_file() and not folder.samefile(ours) for folder in theirs):
+        raise ToolError(f"{theirs[0]} is a copy, and its environment runs the code of {ours}: run "
+                        f"`scripts/environment.sh demo` there, which mends it")
 
 
 def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_help(), file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
+    if arguments[0] == "help":
+        return _run([*arguments[1:2], "--help", *arguments[2:]])
     name = arguments[0]
     if name == "--version":
         print(f"speculoos {_version()}")
@@ -143,7 +168,7 @@ def _help() -> str:
     commands = "\n".join(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items())
     return (f"usage: speculoos COMMAND [options]\n\n"
             f"Generates, verifies and measures RTL for speculative decoding.\n\n"
-            f"commands:\n{commands}\n\n`speculoos COMMAND --help` explains one; every command takes "
+            f"commands:\n{commands}\n\n`speculoos help COMMAND` explains one; every command takes "
             f"--json FILE.\nA first look: speculoos list")
 
 

@@ -5,13 +5,19 @@ import json
 import os
 import sys
 import tempfile
+import textwrap
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from gen.errors import UserError
+from gen.errors import STANDARD_OUTPUT, UserError, naming
 
 __all__ = ["Report", "plain_table", "write_atomic"]
+
+#: seconds between two lines about progress where no terminal shows a bar
+_INTERVAL = 15.0
 
 
 class Report:
@@ -45,7 +51,8 @@ class Report:
 
     def line(self, text: str = "") -> None:
         """Print one line."""
-        print(text, file=self.stream, flush=True)
+        with naming(STANDARD_OUTPUT):
+            print(text, file=self.stream, flush=True)
 
     def note(self, text: str) -> None:
         """Print what is going on, for someone who waits at a terminal."""
@@ -67,37 +74,47 @@ class Report:
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
+        console = Console(file=self.stream)
+        least = [max((len(word) for row in [columns, *cells] for word in row[i].split()), default=0)
+                 for i in range(len(columns))]
+        if sum(least) + 2 * len(least) > console.width:     # columns so narrow would break words
+            self.line(listed(columns, cells, console.width, title))
+            return
         table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        for name, is_right in zip(columns, right, strict=True):
-            table.add_column(name, justify="right" if is_right else "left", overflow="fold")
+        for name, is_right, width in zip(columns, right, least, strict=True):
+            table.add_column(name, justify="right" if is_right else "left", overflow="fold", min_width=width)
         for row in cells:
             table.add_row(*map(Text, row))
-        Console(file=self.stream).print(table)
+        console.print(table)
 
     @contextlib.contextmanager
-    def progress(self, label: str, total: int) -> Iterator["Progress"]:
-        """A progress bar on a terminal, nothing elsewhere; the body calls :meth:`Progress.step`."""
+    def progress(self, label: str, total: int | None) -> Iterator["Progress"]:
+        """Show how much is done and how long the rest takes; the body calls :meth:`Progress.step`.
+
+        ``total`` is None where nobody knows how much there is to do. On a terminal this is a bar, elsewhere a line
+        on standard error every :data:`_INTERVAL` seconds.
+        """
+        progress = Progress(label, total)
         if not self.rich:
-            yield Progress()
+            with _lines(progress):
+                yield progress
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        from rich.table import Column
+        what = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+        columns = (what, BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         with Bar(*columns, console=Console(file=self.stream), transient=True) as bar:
             task = bar.add_task(label, total=total)
-            yield Progress(lambda text: bar.update(task, advance=1, description=text or label))
+            progress.show = lambda: bar.update(task, completed=progress.done, description=progress.what or label)
+            yield progress
 
     @contextlib.contextmanager
-    def status(self, label: str) -> Iterator[Callable[[str], None] | None]:
-        """On a terminal, a line that shows what the yielded function is told; elsewhere None."""
-        if not self.rich:
-            yield None
-            return
-        from rich.console import Console
-        from rich.text import Text
-        with Console(file=self.stream).status(label) as status:
-            yield lambda text: status.update(Text(f"{label}: {text}", overflow="ellipsis", no_wrap=True))
+    def status(self, label: str) -> Iterator[Callable[[str], None]]:
+        """Show what the yielded function is told is going on."""
+        with self.progress(label, None) as progress:
+            yield progress.tell
 
     def close(self) -> None:
         """Write the JSON document, if one was asked for."""
@@ -113,15 +130,69 @@ class Report:
 
 
 class Progress:
-    """Counts finished pieces of work; see :meth:`Report.progress`."""
+    """Counts finished pieces of work; see :meth:`Report.progress`.
 
-    def __init__(self, advance: Any = None) -> None:
-        self._advance = advance
+    Attributes
+    ----------
+    what:
+        What is going on.
+    show:
+        Called after each change.
+    """
+
+    def __init__(self, label: str, total: int | None) -> None:
+        self.label = label
+        self.total = total
+        self.done = 0
+        self.what = ""
+        self.show: Callable[[], None] = lambda: None
+        self._began = time.monotonic()
 
     def step(self, text: str = "") -> None:
-        """One more piece is done; ``text`` says what comes now."""
-        if self._advance is not None:
-            self._advance(text)
+        """One more piece is done; ``text`` names it."""
+        self.done += 1
+        self.tell(text)
+
+    def tell(self, text: str) -> None:
+        """Say what is going on."""
+        self.what = text
+        self.show()
+
+    @property
+    def line(self) -> str:
+        """All of it in a line; the rest is taken to go on as fast as what is done."""
+        spent = time.monotonic() - self._began
+        what = f" ({self.what})" if self.what else ""
+        if self.total is None:
+            return f"{self.label}: {_duration(spent)}{what}"
+        rest = f", about {_duration(spent / self.done * (self.total - self.done))} left" if self.done else ""
+        return f"{self.label}: {self.done} of {self.total} done in {_duration(spent)}{rest}{what}"
+
+
+@contextlib.contextmanager
+def _lines(progress: Progress) -> Iterator[None]:
+    """A line about progress on standard error every :data:`_INTERVAL` seconds."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(_INTERVAL):
+            with contextlib.suppress(OSError, ValueError):      # nobody listens
+                print(progress.line, file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def write_atomic(path: Path, content: str | bytes, overwrite: bool = True) -> None:
@@ -164,6 +235,19 @@ def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: S
     for row in [columns, *cells]:
         padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)]
         lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int, title: str = "") -> str:
+    """A table as paragraphs of ``column: cell``, for terminals that are too narrow for its columns."""
+    lines = [title] if title else []
+    for row in cells:
+        if lines:
+            lines.append("")
+        for number, (name, cell) in enumerate(zip(columns, row, strict=True)):
+            text = cell if number == 0 or not name else f"  {name}: {cell}"
+            lines += textwrap.wrap(text, max(width, 12), subsequent_indent="    ", break_long_words=False,
+                                   break_on_hyphens=False) or [""] * (number == 0)
     return "\n".join(lines)
 
 

@@ -9,9 +9,7 @@ reach its registers and must not be used; ``DomainRenamer`` works.
 """
 
 import dataclasses
-import pathlib
 import re
-import tempfile
 from typing import Any
 
 from amaranth.back import rtlil  # pyright: ignore[reportAttributeAccessIssue]
@@ -20,6 +18,7 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
 from gen.emit.names import check_name, distinct, plain_names
+from gen.emit.process import scratch
 from gen.emit.yosys import run_yosys
 from gen.errors import EmitError, ToolError
 from rtl.unit import Unit
@@ -274,18 +273,18 @@ _NOISE = re.compile(r"attribute \\((?:generator|top|src|init|full_case|amaranth\
 
 def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
     """Verilog of each module, and the origins of its names."""
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
+    with scratch() as folder:
         jobs = {}
         for name, d in done.items():
             source = f"{name}.il"
             named = re.sub(r"(?m)^(  (?:wire|memory) .*\\(\S+))$", r'  attribute \\hdlname "\2"\n\1', d.rtlil)
-            pathlib.Path(folder, source).write_text(named + "".join(done[c].stub for c in d.children))
+            (folder / source).write_text(named + "".join(done[c].stub for c in d.children))
             jobs[name] = _script(source, name, d.rtlil)
         try:
-            run_yosys(jobs, pathlib.Path(folder))
+            run_yosys(jobs, folder)
         except ToolError as error:
             raise EmitError(str(error), error.exit_code) from None
-        return {name: _clean(name, pathlib.Path(folder, f"{name}.v").read_text()) for name in done}
+        return {name: _clean(name, (folder / f"{name}.v").read_text()) for name in done}
 
 
 def _script(source: str, name: str, text: str) -> list[str]:

@@ -4,10 +4,9 @@ import json
 import pathlib
 import re
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 
-from gen.emit.process import Progress, run_process
+from gen.emit.process import Progress, run_process, scratch
 from gen.errors import ToolError
 
 __all__ = ["run_yosys"]
@@ -41,9 +40,9 @@ def run_yosys(jobs: Mapping[str, Sequence[str]], folder: pathlib.Path, *, timeou
     ToolError
         A job failed (the message holds Yosys' last error line) or time ran out.
     """
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as own:
-        logs = {name: pathlib.Path(own, f"{k}.log") for k, name in enumerate(jobs)}
-        request = pathlib.Path(own, "jobs.json")
+    with scratch() as own:
+        logs = {name: own / f"{k}.log" for k, name in enumerate(jobs)}
+        request = own / "jobs.json"
         request.write_text(json.dumps([[name, str(logs[name]), list(commands)]
                                        for name, commands in jobs.items()]))
 

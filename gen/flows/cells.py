@@ -9,11 +9,10 @@ import json
 import pathlib
 import re
 import shutil
-import tempfile
 from typing import Any
 
 from gen.emit.emit import Design
-from gen.emit.process import Progress, run_process
+from gen.emit.process import Progress, run_process, scratch
 from gen.emit.yosys import run_yosys
 from gen.errors import ToolError
 from gen.flows.doctor import LIBERTY, require
@@ -81,8 +80,7 @@ def synthesize_cells(design: Design, *, timeout: float = 1800, progress: Progres
     ToolError
         The library or OpenSTA is missing, or a tool failed or ran out of time.
     """
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as temporary:
-        folder = pathlib.Path(temporary)
+    with scratch() as folder:
         modules = _map(design, folder, "-flatten", timeout, progress)
         own = modules[f"\\{design.top}"]
         counts: dict[str, int] = own["num_cells_by_type"]
@@ -100,8 +98,7 @@ def module_areas(design: Design, *, timeout: float = 1800,
 
     Parameters and errors as for :func:`synthesize_cells`.
     """
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as temporary:
-        folder = pathlib.Path(temporary)
+    with scratch() as folder:
         modules = _map(design, folder, "", timeout, progress)
         areas = _cell_areas()
     found: dict[str, ModuleArea] = {}

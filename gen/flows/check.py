@@ -5,11 +5,10 @@ import os
 import pathlib
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 
 from gen.emit.emit import Design
-from gen.emit.process import run_process
+from gen.emit.process import run_process, scratch
 from gen.emit.yosys import run_yosys
 from gen.errors import ToolError
 from gen.products.render import WAIVER
@@ -80,10 +79,10 @@ def check_yosys(design: Design) -> None:
     ToolError
         Yosys refuses it.
     """
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
+    with scratch() as folder:
         files = " ".join(_write(design, folder))
         run_yosys({design.top: [f"read_verilog {files}", f"hierarchy -check -top {design.top}", "proc",
-                                "check -assert"]}, pathlib.Path(folder))
+                                "check -assert"]}, folder)
 
 
 #: all checks by the tool's name
@@ -91,17 +90,17 @@ CHECKS: dict[str, Callable[[Design], None]] = {
     "verilator": check_verilator, "icarus": check_icarus, "slang": check_slang, "yosys": check_yosys}
 
 
-def _write(design: Design, folder: str) -> list[str]:
+def _write(design: Design, folder: pathlib.Path) -> list[str]:
     for name, text in design.modules.items():
-        pathlib.Path(folder, f"{name}.v").write_text(text)
+        (folder / f"{name}.v").write_text(text)
     return [f"{name}.v" for name in design.modules]
 
 
 def _check(tool: str, design: Design, command: Callable[[list[str]], list[str | pathlib.Path]],
            env: dict[str, str] | None = None) -> None:
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as folder:
+    with scratch() as folder:
         code, output = run_process(command(_write(design, folder)), tool=tool, timeout=120,
-                                   cwd=pathlib.Path(folder), env={**os.environ, **(env or {})})
+                                   cwd=folder, env={**os.environ, **(env or {})})
     said = [line for line in output.splitlines() if line.strip()]
     if code or said:
         first = next((line for line in said if "rror" in line or "arning" in line), f"exit code {code}")

@@ -1,13 +1,11 @@
 """Proof that the emitted Verilog is the hardware that the flat elaboration describes."""
 
-import pathlib
 import re
-import tempfile
 from collections.abc import Iterator
 
 from gen.emit.emit import Design, to_rtlil
 from gen.emit.names import renamed
-from gen.emit.process import Progress
+from gen.emit.process import Progress, scratch
 from gen.emit.yosys import run_yosys
 from gen.errors import ToolError
 from rtl.unit import Unit
@@ -41,8 +39,7 @@ def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600,
     ToolError
         They are not proven equal, or the proof did not end within ``timeout`` seconds.
     """
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as temporary:
-        folder = pathlib.Path(temporary)
+    with scratch() as folder:
         (folder / "gold.il").write_text(to_rtlil(unit, design.top))
         (folder / "gate.v").write_text(
             "".join(renamed(text, design.origins[name]) for name, text in design.modules.items()))

@@ -8,12 +8,11 @@ import importlib.util
 import json
 import pathlib
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gen.emit.emit import Design, emit
-from gen.emit.process import Progress, run_process
+from gen.emit.process import Progress, run_process, scratch
 from gen.emit.yosys import run_yosys
 from gen.errors import ToolError, UserError
 from gen.flows.cells import CELL_FIGURES, CELL_TARGET, synthesize_cells
@@ -125,8 +124,7 @@ def synthesize(unit: Unit | Design, target: str, *, place: bool = False, dsp: bo
     if target == CELL_TARGET:
         return synthesize_cells(design, timeout=timeout, progress=progress)
     family = TARGETS[target]
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as temporary:
-        folder = pathlib.Path(temporary)
+    with scratch() as folder:
         cells = _map(design, family, dsp, folder, timeout, progress)
         figures: dict[str, Any] = {
             resource: sum(count * kinds.get(cell, 0) for cell, count in cells.items())
@@ -169,13 +167,15 @@ def _place(folder: pathlib.Path, seed: int, timeout: float, progress: Progress |
 
 
 def compare(units: Mapping[str, Unit | Design], target: str, *, progress: Progress | None = None,
-            **options: Any) -> list[dict[str, Any]]:
+            on_row: Progress | None = None, **options: Any) -> list[dict[str, Any]]:
     """Synthesize several configurations.
 
     Parameters
     ----------
     units:
         What to synthesize, by the name of its row.
+    on_row:
+        Called with the name of each row that is done.
     options:
         As for :func:`synthesize`.
 
@@ -190,6 +190,8 @@ def compare(units: Mapping[str, Unit | Design], target: str, *, progress: Progre
         figures = synthesize(unit, target, progress=_prefixed(name, progress), **options)
         first: Mapping[str, Any] = rows[0] if rows else figures
         rows.append({"name": name, **figures, "relative": _relative(figures, first, (*RESOURCES, *CELL_FIGURES))})
+        if on_row:
+            on_row(name)
     return rows
 
 

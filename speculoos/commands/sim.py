@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
-from speculoos.arguments import add_build_dir, add_design, build_dir, seed
+from speculoos.arguments import add_build_dir, add_design, build_dir, integer, refuse, seed
 from speculoos.report import Report
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (default: drawn)")
     parser.add_argument("--test", metavar="NAME", help="run the tests of this name alone")
     parser.add_argument("--waves", action="store_true", help="record a waveform")
-    parser.add_argument("--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
-                        help="benches run side by side (default: 2)")
+    parser.add_argument("--jobs", type=integer(1, 64), metavar="N",
+                        help="runs side by side, where there are several (default: 2)")
     add_build_dir(parser)
 
 
@@ -75,6 +75,7 @@ def _work(args: argparse.Namespace, config: "Config | None") -> "list[tuple[str,
         return [pair for name in BLOCKS for pair in _variants(name)]
     if args.design in BLOCKS and not (args.settings or args.test is not None or args.waves):
         return _variants(args.design)
+    refuse("--jobs", args.jobs, "a preset, a file, --set, --test and --waves make one run alone")
     if args.test is not None:
         names = _tests(config.block.bench)
         if args.test not in names:
@@ -101,10 +102,10 @@ def _run_all(args: argparse.Namespace, report: Report, work: "list[tuple[str, Pa
     from tb.common.runner import regress, run_bench
     if len(work) == 1:
         block, params = work[0]
-        report.note(f"running {params.unit_name(block)}")
-        return [run_bench(block, params, seed=args.seed, waves=args.waves, test=args.test, build_root=root)]
+        with report.status(f"running {params.unit_name(block)}"):
+            return [run_bench(block, params, seed=args.seed, waves=args.waves, test=args.test, build_root=root)]
     with report.progress("benches", len(work)) as progress:
-        return regress(work, args.jobs, build_root=root, seed=args.seed,
+        return regress(work, args.jobs or 2, build_root=root, seed=args.seed,
                        on_result=lambda done, total, result: progress.step(result.unit_name))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
-from speculoos.arguments import add_design
+from speculoos.arguments import add_design, refuse
 from speculoos.report import Report
 
 if TYPE_CHECKING:
@@ -47,15 +47,18 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from gen.config.config import resolve
     from gen.flows.doctor import require
     config = resolve(args.design, args.settings)
-    if args.place and args.target != "ecp5":
-        raise UserError(f"--place needs --target ecp5, not {args.target}")
+    if args.target != "ecp5":
+        refuse("--place", args.place, f"place and route is there for --target ecp5, not for {args.target}")
+    if args.target == "osu018":
+        refuse("--no-dsp", args.no_dsp, "there are no DSP blocks among the standard cells of osu018")
     variants = _variants(config) if args.compare else {config.name: config.params}
     cells = ["osu018", "opensta"] if args.target == "osu018" else []
     require("amaranth", "pyosys", *cells, *(["nextpnr-ecp5"] if args.place else []))
     from gen.flows.synth import compare
     units = {name: config.block.unit(params) for name, params in variants.items()}
-    with report.status("synthesising") as tell:
-        rows = compare(units, args.target, place=args.place, dsp=not args.no_dsp, progress=tell)
+    with report.progress("synthesising", len(units)) as progress:
+        rows = compare(units, args.target, place=args.place, dsp=not args.no_dsp, progress=progress.tell,
+                       on_row=progress.step)
     shown = [f for f in FIGURES if any(row.get(f) is not None for row in rows)]
     report.table([args.target, *shown], [[row["name"], *(row.get(f) for f in shown)] for row in rows])
     if args.compare:

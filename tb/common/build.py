@@ -14,25 +14,25 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
+from gen.emit.process import check_stopped, run_child, scratch, unfinished
 from gen.errors import ToolError
 
-__all__ = ["BuildError", "Toolchain", "compiled_once", "keyed_folder", "run_child", "run_logged", "stop_children",
-           "tool_versions", "toolchain"]
+__all__ = ["BuildError", "Toolchain", "compiled_once", "keyed_folder", "locked", "run_logged", "tool_versions",
+           "toolchain"]
 
 #: variables of the caller's shell that would silently change a build or a simulation
 _FOREIGN = ("COCOTB", "GPI_", "PYGPI_", "VERILATOR_", "MAKEFLAGS", "MFLAGS", "CFLAGS", "CXXFLAGS", "CPPFLAGS",
             "LDFLAGS", "WAVES", "GUI", "RANDOM_SEED", "TOPLEVEL", "PYTHONWARNINGS", "OBJCACHE")
 
 _NEEDED = {"g++": "g++", "make": "make", "perl": "perl"}
-#: compilers and simulators at work, in whichever thread
-_children: set["subprocess.Popen[bytes]"] = set()
+#: seconds of waiting for a lock after which it is announced, and announced again
+_PATIENCE, _REMINDER = 1.0, 60.0
 
 
 class BuildError(ToolError):
@@ -123,24 +123,70 @@ def keyed_folder(root: Path, name: str, parts: Mapping[str, object],
     -----
     Safe under concurrent processes: a lock per key, and a marker that is written last.
     """
-    from filelock import FileLock
-
     text = json.dumps({**parts, "tools": tool_versions()}, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()
     folder = Path(root).resolve() / f"{name[:80]}-{key[:16]}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     marker = folder / "ok"
-    with FileLock(f"{folder}.lock"):
+    with locked(Path(f"{folder}.lock"), f"the build {folder.name}"):
         if marker.is_file() and marker.read_text() == key:
             return folder, True
         shutil.rmtree(folder, ignore_errors=True)
-        try:
+        with unfinished(folder):
             _make_there(folder, make)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        marker.write_text(key)
+            marker.write_text(key)
     return folder, False
+
+
+@contextlib.contextmanager
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock among all processes; waiting for it is announced and can be interrupted.
+
+    Parameters
+    ----------
+    path:
+        The lock's file, made when missing.
+    what:
+        What it guards, for people.
+
+    Raises
+    ------
+    OSError
+        The file can be neither made nor written, so that nobody can ever have the lock.
+    """
+    from filelock import FileLock, Timeout
+
+    path.open("a").close()          # FileLock would go on trying to make it
+    lock = FileLock(path)
+    began, told = time.monotonic(), None
+    while True:
+        with contextlib.suppress(Timeout):
+            lock.acquire(timeout=0.2, poll_interval=0.05)
+            break
+        check_stopped()
+        now = time.monotonic()
+        if now - began > _PATIENCE if told is None else now - told > _REMINDER:
+            told = now
+            print(f"speculoos: waiting for {what}: {_holder(path)} holds {path}", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _holder(lock: Path) -> str:
+    """Who has a lock, as far as the system tells."""
+    inode = str(lock.stat().st_ino)
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode:
+                pid = fields[4]
+                if pid == str(os.getpid()):
+                    return "another bench of this run"
+                words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+                return f"process {pid} ({b' '.join(words).decode(errors='replace').strip()[:100]})"
+    return "another process"
 
 
 def _make_there(folder: Path, make: Callable[[Path], None]) -> None:
@@ -149,54 +195,9 @@ def _make_there(folder: Path, make: Callable[[Path], None]) -> None:
         folder.mkdir()
         make(folder)
         return
-    with tempfile.TemporaryDirectory(prefix="speculoos-") as work:
-        make(Path(work))
+    with scratch() as work:
+        make(work)
         shutil.copytree(work, folder)
-
-
-def run_child(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: IO[str],
-              timeout: float | None = None) -> int:
-    """Run a program to its end; it is gone with all that it started however this ends.
-
-    Parameters
-    ----------
-    log:
-        Takes its output.
-    timeout:
-        Seconds.
-
-    Returns
-    -------
-    int
-        The exit code, negative for a signal.
-
-    Raises
-    ------
-    subprocess.TimeoutExpired
-        It was stopped.
-    """
-    child = subprocess.Popen(command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=log,
-                             stderr=subprocess.STDOUT, start_new_session=True)
-    _children.add(child)
-    try:
-        return child.wait(timeout)
-    finally:
-        _stop(child)
-        _children.discard(child)
-
-
-def stop_children() -> None:
-    """End every program that :func:`run_child` runs now, in any thread."""
-    for child in list(_children):
-        _stop(child)
-
-
-def _stop(child: "subprocess.Popen[bytes]") -> None:
-    """End a program and whatever it started, if it is still there."""
-    with contextlib.suppress(ProcessLookupError):
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
 
 
 def run_logged(commands: Sequence[Sequence[str]], folder: Path, env: Mapping[str, str], what: str) -> None:

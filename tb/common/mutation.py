@@ -12,14 +12,13 @@ import re
 import resource
 import select
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from gen.emit.process import run_process, scratch
 from rtl.unit import Unit
 from tb.common import Port
 from tb.common.native import NativeLibrary, NativeSim, compile_native
@@ -122,8 +121,7 @@ def mutants(unit: Unit, count: int, seed: int, build_root: Path, *,
     from gen.emit.emit import emit
 
     design = emit(unit)
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
+    with scratch() as work:
         (work / "design.v").write_text(design.verilog)
         _yosys(_LIST, work, design.top, str(2 * count), str(seed),
                " ".join(["*", *(f"c:{pattern} %d" for pattern in without)]))
@@ -144,11 +142,10 @@ def mutants(unit: Unit, count: int, seed: int, build_root: Path, *,
 
 def _yosys(script: str, folder: Path, *arguments: str) -> None:
     """Yosys ends its process on an error, so it has one of its own."""
-    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=folder, capture_output=True,
-                          text=True, check=False)
-    if done.returncode != 0:
-        errors = [ln for ln in (done.stdout + done.stderr).splitlines() if "ERROR" in ln]
-        raise RuntimeError(f"Yosys could not make the mutants: {' '.join(errors) or done.stderr[-300:]}")
+    code, said = run_process([sys.executable, "-c", script, *arguments], tool="Yosys", cwd=folder, timeout=3600)
+    if code != 0:
+        errors = [ln for ln in said.splitlines() if "ERROR" in ln]
+        raise RuntimeError(f"Yosys could not make the mutants: {' '.join(errors) or said[-300:]}")
 
 
 def _untouchable(line: str) -> bool:

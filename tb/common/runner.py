@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from gen.errors import EmitError
+from gen.emit.process import run_child, stopping
+from gen.errors import EmitError, naming
 from rtl.registry import BLOCKS
 from rtl.unit import Unit
 from sim_models.params.base import Params
@@ -30,9 +31,8 @@ from tb.common.build import (
     BuildError,
     compiled_once,
     keyed_folder,
-    run_child,
+    locked,
     run_logged,
-    stop_children,
     toolchain,
 )
 from tb.common.poison import BUILD_FLAGS, run_flags
@@ -231,8 +231,6 @@ def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, wa
              test: str | None = None, build_root: Path, out: Path | None = None, control: str = "",
              wall_limit: float = WALL_LIMIT) -> BenchResult:
     """Run a bench module against any unit; :func:`run_bench` is this for registered blocks."""
-    from filelock import FileLock
-
     began = time.monotonic()
     if seed is None:
         seed = secrets.randbelow(1 << 31)
@@ -244,7 +242,7 @@ def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, wa
     wave = folder / f"waves.{made.waves}" if made.waves else None
     info = BenchInfo(block, unit.params, made.ports, str(counts))
     # two runs of one unit at a time would delete each other's results
-    with FileLock(folder / ".lock"):
+    with locked(folder / ".lock", f"the results of {made.top}"), naming(folder):
         for stale in (results, counts, log, *([wave] if wave else [])):
             stale.unlink(missing_ok=True)
         ended = _simulate(made, module, info, seed, test, results, log, wave, wall_limit)
@@ -384,11 +382,10 @@ def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: P
                     on_result(count, len(work), result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # An interrupt reaches this thread alone, and compilers and simulators are in sessions of their own;
-            # a bench that was between two of them starts one more.
-            while not all(f.done() for f in futures):
-                stop_children()
-                time.sleep(0.05)
+            # An interrupt reaches this thread alone: the others work on, with compilers, simulators and locks.
+            with stopping():
+                while not all(f.done() for f in futures):
+                    time.sleep(0.05)
             raise
     return [done[i] for i in range(len(work))]
 

@@ -215,7 +215,8 @@ COMMAND_LINE = [
     Case("synth for an unknown device", "synth pe --target ice40",
          "argument --target: invalid choice: 'ice40' (choose from 'xcup', 'xc7', 'ecp5', 'osu018'); "
          "see `speculoos synth --help`"),
-    Case("synth placed for another device", "synth pe --place", "--place needs --target ecp5, not xcup"),
+    Case("synth placed for another device", "synth pe --place",
+         "--place has no effect here: place and route is there for --target ecp5, not for xcup"),
     Case("synth compares what has no modes", "synth ram --compare",
          "--compare needs a block with both array modes, and ram has none"),
     Case("bench of no rows", "bench engine --m 0",

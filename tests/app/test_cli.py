@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -265,39 +264,9 @@ def test_sim_reports_a_failed_build(error: type[Exception], capsys: Capture,
 def test_interrupt_is_clean(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
         signal.raise_signal(signal.SIGINT)
-    monkeypatch.setattr("gen.config.presets", interrupted)
+    monkeypatch.setattr("gen.config.config.presets", interrupted)
     code, out, err = run(capsys, "list")
     assert (code, out, err) == (130, "", "speculoos: interrupted\n")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
-def test_told_to_end_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
-    """The synthesiser works in a session of its own: no signal to us, nor to our group, reaches it."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "speculoos.cli", "synth", "pe_array", "--json", str(tmp_path / "o.json")],
-        cwd=Path(cli.__file__).parents[1], env={**os.environ, "TMPDIR": str(scratch)}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    end = time.monotonic() + 60
-    while not _working_on(scratch) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert _working_on(scratch)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (128 + number, "speculoos: interrupted\n")
-    assert not _working_on(scratch)
-    assert list(tmp_path.rglob("*")) == [scratch]
-
-
-def _working_on(folder: Path) -> list[str]:
-    """Processes whose command names a folder."""
-    found = []
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if str(folder).encode() in line.read_bytes():
-                found.append(line.parent.name)
-    return found
 
 
 def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
@@ -306,12 +275,6 @@ def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
                           capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(r"\xfc.json" + "\n")
-
-
-def test_nohup_is_respected(tmp_path: Path) -> None:
-    code = ("import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from speculoos.cli import main; "
-            "main(['--version']); assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN")
-    subprocess.run([sys.executable, "-c", code], cwd=Path(cli.__file__).parents[1], check=True)
 
 
 def test_closed_pipe_is_quiet() -> None:
