@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.hdl import Module, ResetSignal
 from amaranth.lib import wiring
 
+from rtl.bus.registers import Register
 from sim_models.params.base import Params
 
 __all__ = ["Unit", "in_reset"]
@@ -40,6 +41,10 @@ class Unit(wiring.Component):
     def unit_name(self) -> str:
         """Verilog module name; unique per block and parameters."""
         return self.params.unit_name(self.block)
+
+    def register_table(self) -> tuple[Register, ...]:
+        """Registers that the block has on its bus; a block with registers overrides this."""
+        return ()
 
     def body(self, platform: Any) -> Module:
         """The hardware itself; every subclass overrides this."""

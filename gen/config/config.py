@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from gen.config.locate import Duplicate, KeyPath, Positions, line_column
 from gen.config.schema import TOP_LEVEL, ModelParams, is_name
+from gen.emit.names import check_name
 from gen.errors import UserError
 from rtl.registry import BLOCKS, Block
 from sim_models.params.base import ParamError, Params
@@ -33,8 +34,19 @@ class Config:
     description: str
     block: Block
     params: Params
+    #: the parameters before any ``--set``
+    base: Params
     #: shape of the model that benches run, if the design names one
     model: ModelParams | None = None
+
+    @property
+    def top(self) -> str:
+        """Name of the top module.
+
+        It is the design's name, with the parameters behind it that ``--set`` changed: another module has another
+        name. A block without a file of its own is called as it is everywhere else.
+        """
+        return self.params.unit_name(self.name, self.base)
 
 
 def resolve(target: str, settings: Sequence[str] = ()) -> Config:
@@ -55,7 +67,8 @@ def resolve(target: str, settings: Sequence[str] = ()) -> Config:
     found = presets()
     if target in BLOCKS:
         block = BLOCKS[target]
-        config = Config(name=target, description=block.summary, block=block, params=block.params())
+        config = Config(name=target, description=block.summary, block=block, params=block.params(),
+                        base=block.params())
     elif target in found:
         config = load(found[target])
     elif target.endswith(".toml") or "/" in target or Path(target).exists():
@@ -193,8 +206,25 @@ class _Reader:
         if "\n" in description:
             self._fail(("description",), "description must be one line")
         params = self._params("params", BLOCKS[block].params, required=False)
+        reason = self._why_not_a_top(name, block, params)
+        if reason:
+            self._fail(("name",), f"name {name!r} cannot be that of the top module, because {reason}: choose another")
         model = self._params("model", ModelParams, required=True) if "model" in self.document else None
-        return Config(name=name, description=description, block=BLOCKS[block], params=params, model=model)
+        return Config(name=name, description=description, block=BLOCKS[block], params=params, base=params,
+                      model=model)
+
+    @staticmethod
+    def _why_not_a_top(name: str, block: str, params: Params) -> str | None:
+        """Why the top module cannot have the design's name; None when it can."""
+        reserved = check_name(name)
+        if reserved:
+            return f"it {reserved}"
+        for other in BLOCKS.values():
+            tags = "|".join(re.escape(f.metadata["tag"] or f.name) for f in dataclasses.fields(other.params))
+            is_named = re.fullmatch(rf"{other.name}(?:_(?:{tags})[0-9a-z]+)*", name)
+            if is_named and params.unit_name(block) != name:
+                return f"generated modules of the block {other.name!r} have such names"
+        return None
 
     def _params(self, table: str, kind: type[_P], required: bool) -> _P:
         given = self.document.get(table, {})

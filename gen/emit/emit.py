@@ -60,6 +60,8 @@ class Design:
     params: dict[str, dict[str, Any]]
     #: for each module, Amaranth's hierarchical name of every register and memory, by its Verilog name
     origins: dict[str, dict[str, str]]
+    #: the top as it was described: its signature, parameters, docstring and registers
+    unit: Unit
 
     @property
     def verilog(self) -> str:
@@ -93,7 +95,7 @@ def emit(unit: Unit) -> Design:
                    for n, (text, _) in finished.items()},
         blocks={n: d.unit.block for n, d in done.items()},
         params={n: dataclasses.asdict(d.unit.params) for n, d in done.items()},
-        origins={n: origins for n, (_, origins) in finished.items()})
+        origins={n: origins for n, (_, origins) in finished.items()}, unit=unit)
 
 
 @dataclasses.dataclass(frozen=True)

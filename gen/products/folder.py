@@ -24,11 +24,11 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def replace_folder(out_dir: pathlib.Path, files: FileSet) -> None:
+def replace_folder(out_dir: pathlib.Path, files: FileSet, *, force: bool = False) -> None:
     """Write ``files`` so that ``out_dir`` holds them and nothing else.
 
     Everything goes to a temporary folder beside ``out_dir``, which then takes its place. An earlier folder of
-    ours is replaced; one with anything else in it is left alone.
+    ours is replaced, unless a file in it was edited since; one with anything else in it is left alone.
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ def replace_folder(out_dir: pathlib.Path, files: FileSet) -> None:
         Folder to make or replace; folders above it are made.
     files:
         Relative path and text of each file, the manifest included.
+    force: bool
+        Replace edited files, too.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def replace_folder(out_dir: pathlib.Path, files: FileSet) -> None:
         target = out_dir.resolve()
     except (OSError, RuntimeError):                     # Python 3.13 raises the former
         raise UserError(f"{out_dir} is a symbolic link that leads to itself: a folder was wanted") from None
-    _check_replaceable(target, out_dir)
+    _check_replaceable(target, out_dir, files, force)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as work:
@@ -67,7 +69,7 @@ def replace_folder(out_dir: pathlib.Path, files: FileSet) -> None:
         raise UserError(f"cannot write {out_dir}: {error.strerror or error}", exit_code=1) from None
 
 
-def _check_replaceable(target: pathlib.Path, shown: pathlib.Path) -> None:
+def _check_replaceable(target: pathlib.Path, shown: pathlib.Path, files: FileSet, force: bool) -> None:
     if target == pathlib.Path.cwd():
         raise UserError(f"{shown} is the current folder, which cannot be replaced: name a folder below it")
     try:
@@ -75,26 +77,31 @@ def _check_replaceable(target: pathlib.Path, shown: pathlib.Path) -> None:
             return
         if not target.is_dir():
             raise UserError(f"{shown} is a file: a folder was wanted")
-        ours = _manifest_files(target)
-        present = {p.relative_to(target).as_posix() for p in target.rglob("*") if not p.is_dir()}
+        ours = _manifest_digests(target)
+        present = {p.relative_to(target).as_posix(): p for p in sorted(target.rglob("*")) if not p.is_dir()}
+        if ours is None:
+            raise UserError(f"{shown} holds files but no manifest of Speculoos: choose a new or empty folder")
+        foreign = sorted(present.keys() - ours.keys() - {MANIFEST})
+        if foreign:
+            raise UserError(f"{shown} holds {foreign[0]}, which Speculoos did not write: move it, or choose "
+                            f"another folder")
+        edited = [] if force else [
+            str(shown / name) for name, path in present.items() if name in ours and
+            hashlib.sha256(path.read_bytes()).hexdigest() not in (ours[name], sha256(files.get(name, "")))]
     except OSError as error:
         raise UserError(f"cannot read {shown}: {error.strerror or error}", exit_code=1) from None
-    if ours is None:
-        raise UserError(f"{shown} holds files but no manifest of Speculoos: choose a new or empty folder")
-    foreign = sorted(present - ours)
-    if foreign:
-        raise UserError(f"{shown} holds {foreign[0]}, which Speculoos did not write: move it, or choose "
-                        f"another folder")
+    if edited:
+        raise UserError(f"{', '.join(edited)} {'was' if len(edited) == 1 else 'were'} edited since Speculoos wrote "
+                        f"{'it' if len(edited) == 1 else 'them'}: choose another folder, or let "
+                        f"`speculoos verilog --force` replace this one")
 
 
-def _manifest_files(folder: pathlib.Path) -> set[str] | None:
-    """Files that the manifest in ``folder`` lists; None when there is none of ours."""
+def _manifest_digests(folder: pathlib.Path) -> dict[str, str] | None:
+    """Files that the manifest in ``folder`` lists, with their digests; None when there is none of ours."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         if manifest["generator"] == GENERATOR:
-            return {*manifest["files"], MANIFEST}
-    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
+            return {name: file["sha256"] for name, file in manifest["files"].items()}
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         pass
     return None
-
-

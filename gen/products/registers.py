@@ -1,21 +1,10 @@
-"""The Manager's registers as SystemRDL, C header and Markdown, all from the table in ``rtl.manager.registers``."""
+"""A block's registers as SystemRDL, C header and Markdown, all from its table (:mod:`rtl.bus.registers`)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from rtl.manager.registers import Register, registers
+from rtl.bus.registers import Register
 
-if TYPE_CHECKING:
-    from gen.products.folder import FileSet
-    from sim_models.params.manager.manager import ManagerParams
-
-__all__ = ["c_header", "markdown", "register_files", "system_rdl"]
-
-
-def register_files(p: "ManagerParams", top: str) -> "FileSet":
-    """All three, by file name."""
-    table = registers(p)
-    return {f"{top}.rdl": system_rdl(table, top), f"{top}.h": c_header(table, top), f"{top}.md": markdown(table, top)}
+__all__ = ["c_header", "markdown", "system_rdl"]
 
 
 def system_rdl(table: Sequence[Register], name: str) -> str:
@@ -51,9 +40,9 @@ def c_header(table: Sequence[Register], name: str) -> str:
     return "\n".join([*lines, "#endif\n"])
 
 
-def markdown(table: Sequence[Register], name: str) -> str:
-    """A table with a line for each field."""
-    lines = [f"# Registers of {name}", "", "Words of 32 bits on AXI4-Lite; bits that are not named read 0.", "",
+def markdown(table: Sequence[Register]) -> str:
+    """A section with a table that has a line for each field."""
+    lines = ["## Registers", "", "Words of 32 bits on AXI4-Lite; bits that are not named read 0.", "",
              "| address | register | bits | field | access | reset | meaning |", "|---|---|---|---|---|---|---|"]
     for r in table:
         for f in r.fields:

@@ -9,6 +9,7 @@ from typing import Any
 from gen.emit.emit import Design
 from gen.errors import UserError
 from gen.products.folder import GENERATOR, MANIFEST, FileSet, replace_folder, sha256
+from gen.products.registers import c_header, markdown, system_rdl
 
 __all__ = ["render", "write_products"]
 
@@ -19,7 +20,7 @@ TOOLS = ("amaranth", "pyosys", "speculoos")
 
 
 def write_products(design: Design, out_dir: str | pathlib.Path, *,
-                   extra: FileSet | None = None) -> dict[str, str]:
+                   extra: FileSet | None = None, force: bool = False) -> dict[str, str]:
     """Write everything that belongs to ``design``.
 
     One ``.v`` file per module, the file list ``TOP.f``, the FuseSoC core ``TOP.core``, the Verilator waiver
@@ -34,6 +35,8 @@ def write_products(design: Design, out_dir: str | pathlib.Path, *,
         Folder to make, or to replace if Speculoos wrote it.
     extra:
         Further files, by relative path; they enter the manifest.
+    force: bool
+        Replace files in ``out_dir`` that were edited since Speculoos wrote them.
 
     Returns
     -------
@@ -46,7 +49,7 @@ def write_products(design: Design, out_dir: str | pathlib.Path, *,
         The folder is not ours to replace or cannot be written; nothing is left behind.
     """
     files = render(design, extra)
-    replace_folder(pathlib.Path(out_dir), files)
+    replace_folder(pathlib.Path(out_dir), files, force=force)
     return {name: sha256(text) for name, text in files.items()}
 
 
@@ -57,6 +60,10 @@ def render(design: Design, extra: FileSet | None = None) -> dict[str, str]:
     files[f"{top}.f"] = "".join(f"{name}.v\n" for name in design.modules)
     files[f"{top}.vlt"] = WAIVER.read_text()
     files[f"{top}.core"] = _core(design)
+    table = design.unit.register_table()
+    if table:
+        files |= {f"{top}.rdl": system_rdl(table, top), f"{top}.h": c_header(table, top),
+                  f"{top}.md": f"# {top}\n\n{markdown(table)}"}
     for name, text in (extra or {}).items():
         if name in files or name == MANIFEST:
             raise UserError(f"{name} would be written twice", exit_code=1)

@@ -21,8 +21,9 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from rtl.bus.axi_lite import AxiLite, axi_lite_members
+from rtl.bus.registers import Field, Register
 from rtl.manager.layouts import Place, manager_counters, manager_settings
-from rtl.manager.registers import Field, Register, registers
+from rtl.manager.registers import registers
 from rtl.unit import Unit
 from sim_models.params.bus.axi_lite import AxiLiteParams
 from sim_models.params.manager.manager_registers import ManagerRegistersParams
@@ -62,6 +63,9 @@ class ManagerRegisters(Unit):
             "irq": Out(1),
         })
 
+    def register_table(self) -> tuple[Register, ...]:
+        return registers(self.p)
+
     def body(self, platform: Any) -> Module:
         m = Module()
         m.submodules.bus = bus = AxiLite()
@@ -69,7 +73,7 @@ class ManagerRegisters(Unit):
             here, there = getattr(self, name), getattr(bus, name)
             m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
         strobes = Cat(bit.replicate(8) for bit in bus.write_strobe)
-        table = registers(self.p)
+        table = self.register_table()
         words = {field.name: Signal(field.width, init=field.reset, name=field.name)
                  for register in table if register.writable for field in register.fields}
         m.d.comb += [self.settings[str(name)].eq(words[str(name)]) for name, _ in manager_settings(self.p)]

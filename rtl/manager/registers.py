@@ -1,13 +1,13 @@
 """The Manager's registers: the one table from which hardware, SystemRDL, C header and documentation follow."""
 
-import dataclasses
 from collections.abc import Iterator
 
+from rtl.bus.registers import Field, Register
 from sim_models.params.manager.draft_controller import TAU_ENTRIES
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.params.manager.pools.pool import H_WIDTH
 
-__all__ = ["COUNTERS", "Field", "Register", "registers"]
+__all__ = ["COUNTERS", "registers"]
 
 #: what the Manager counts, and what that is; the order is that of `manager_counters`
 COUNTERS = {
@@ -34,34 +34,12 @@ COUNTERS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """Bits of a register; ``name`` is that of the member of `manager_settings`, or of what is read.
-
-    ``interrupt`` and ``acknowledged`` concern the registers alone.
-    """
-
-    name: str
-    low: int
-    width: int
-    text: str
-    reset: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Register:
-    """A word of 32 bits; bits without a field read 0."""
-
-    name: str
-    #: in bytes
-    address: int
-    writable: bool
-    text: str
-    fields: tuple[Field, ...]
-
-
 def registers(p: ManagerParams) -> tuple[Register, ...]:
-    """The registers of a Manager with these parameters, by address."""
+    """The registers of a Manager with these parameters, by address.
+
+    The name of a field is that of the member of `manager_settings`, or of what is read; ``interrupt`` and
+    ``acknowledged`` concern the registers alone.
+    """
     return (*_place(_settings(p), 0x00, True), *_place(_status(p), 0x40, False), *_place(_counters(), 0x80, False))
 
 

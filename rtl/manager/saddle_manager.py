@@ -35,9 +35,11 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.bus.axi_lite import axi_lite_members
+from rtl.bus.registers import Register
 from rtl.manager.layouts import Place, draft_beat, emitted, new_request, request_logits, request_verdict, verify_beat
 from rtl.manager.manager import Manager
 from rtl.manager.manager_registers import ManagerRegisters
+from rtl.manager.registers import registers as register_table
 from rtl.manager.softmax.softmax_unit import SoftmaxUnit
 from rtl.memory.fifo import Fifo
 from rtl.unit import Unit
@@ -86,6 +88,9 @@ class SaddleManager(Unit):
             "verify": Out(stream.Signature(verify_beat(p))), "emitted": Out(stream.Signature(emitted(p))),
             "dlm_fc": Out(Place), "tlm_attention": Out(Place), "busy": Out(1),
         })
+
+    def register_table(self) -> tuple[Register, ...]:
+        return register_table(self.p)
 
     def body(self, platform: Any) -> Module:
         m = Module()

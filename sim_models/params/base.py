@@ -67,16 +67,17 @@ class Params:
         """A copy with some parameters changed."""
         return dataclasses.replace(self, **changes)
 
-    def unit_name(self, block: str) -> str:
+    def unit_name(self, block: str, base: "Params | None" = None) -> str:
         """Module name of ``block`` with these parameters.
 
-        The bare name stands for the defaults; every parameter that differs is appended, so two different
-        parameter sets never share a name. A name that tools would cut is given a digest for its end.
+        The bare name stands for ``base`` (without it: for the defaults); every parameter that differs is appended,
+        so two different parameter sets never share a name. A name that tools would cut is given a digest for its
+        end.
         """
         name = block
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if value != field.default:
+            if value != (getattr(base, field.name) if base else field.default):
                 tag = field.metadata["tag"] or field.name
                 name += f"_{tag}{int(value) if isinstance(value, bool) else value}"
         if len(name) <= _LONGEST_NAME:

@@ -99,7 +99,8 @@ def _design(args: argparse.Namespace, report: Report) -> int:
     config = resolve(args.design, args.settings)
     require("amaranth", "pyosys")
     from gen.emit.emit import emit
-    design = emit(config.block.unit(config.params))
+    from gen.emit.rename import renamed
+    design = renamed(emit(config.block.unit(config.params)), top=config.top)
     params, figures = dataclasses.asdict(config.params), derived(config.params)
     ports = design.ports[design.top]
     report.line(f"{config.name}: {config.description}\n")

@@ -9,17 +9,23 @@ from speculoos.report import Report
 __all__ = ["EXAMPLES", "add_arguments", "run"]
 
 EXAMPLES = """\
-The folder is made, or replaced if Speculoos wrote it; a folder with anything else in it is left alone.
+The folder is made, or replaced if Speculoos wrote it; a folder with anything else in it is left alone, and so is
+one with files that were edited since, unless --force is given. docs/products.md says what each file is for.
 
 examples:
   speculoos verilog engine -o out
-  speculoos verilog pe_array --set rows=4 --set cols=4 -o out"""
+  speculoos verilog pe_array --set rows=4 --set cols=4 -o out
+  speculoos verilog engine_small --prefix small_ -o out"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A design and a folder."""
     add_design(parser)
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="folder to write")
+    parser.add_argument("--prefix", metavar="P", default="",
+                        help="put P before the name of every module, so that designs can share a build")
+    parser.add_argument("--force", action="store_true",
+                        help="replace files of the folder that were edited since Speculoos wrote them")
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
@@ -29,15 +35,10 @@ def run(args: argparse.Namespace, report: Report) -> int:
     config = resolve(args.design, args.settings)
     require("amaranth", "pyosys")
     from gen.emit.emit import emit
+    from gen.emit.rename import renamed
     from gen.products import write_products
-    design = emit(config.block.unit(config.params))
-    extra = {}
-    if config.block.name in ("manager_registers", "saddle_manager"):
-        from gen.products.registers import register_files
-        from sim_models.params.manager.manager import ManagerParams
-        assert isinstance(config.params, ManagerParams)
-        extra = register_files(config.params, design.top)
-    files = write_products(design, args.output, extra=extra)
+    design = renamed(emit(config.block.unit(config.params)), top=config.top, prefix=args.prefix)
+    files = write_products(design, args.output, force=args.force)
     for name in files:
         report.line(f"wrote {args.output / name}")
     report.data.update(design=config.name, block=config.block.name, top=design.top,

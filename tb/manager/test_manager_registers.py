@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from rtl.bus.registers import Register
 from rtl.manager.layouts import manager_counters, manager_settings
-from rtl.manager.registers import Register, registers
+from rtl.manager.registers import registers
 from sim_models.golden.manager.manager_registers import ManagerRegisters
 from tb.common import params
 from tb.common.bench import bench_test

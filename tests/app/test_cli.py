@@ -108,12 +108,12 @@ def test_new_then_check(capsys: Capture, tmp_path: Path) -> None:
     code, out, err = run(capsys, "check", "mine.toml", "--set", "operand_width=4", "--json", "c.json")
     assert (code, err) == (0, "")
     data = json.loads((tmp_path / "c.json").read_text())
-    assert (data["design"], data["block"], data["module"]) == ("mine", "pe", "pe_w4")
+    assert (data["design"], data["block"], data["module"]) == ("mine", "pe", "mine_w4")
     assert data["params"]["operand_width"] == 4
     ports = {p["name"]: (p["direction"], p["width"], p["signed"]) for p in data["ports"]}
     assert ports["clk"] == ("input", 1, False)
     assert ports["activation"] == ("input", 4, True)
-    assert "pe_w4" in out
+    assert "mine_w4" in out
 
 
 def test_check_fails_when_a_tool_refuses(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from gen.config.config import Config, load, override, parse, presets, resolve
 from gen.config.schema import ModelParams, derived, json_schema
 from gen.config.template import render
+from gen.emit.names import check_name
 from gen.errors import UserError
 from rtl.registry import BLOCKS
 from sim_models.params.base import ParamError, Params
 from sim_models.transformer.checkpoint import ModelShape
 
-NAMES = st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True)
+NAMES = st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True).filter(
+    lambda name: check_name(name) is None and not name.startswith(tuple(BLOCKS)))
 
 
 def values(field: dataclasses.Field[Any], beyond: int = 0) -> st.SearchStrategy[Any]:
@@ -45,7 +47,8 @@ def params(draw: Any, kind: type[Params]) -> Params:
 def configs(draw: Any) -> Config:
     """Any valid design."""
     block = draw(st.sampled_from(list(BLOCKS.values())))
-    return Config(name=draw(NAMES), block=block, params=draw(params(block.params)),
+    drawn = draw(params(block.params))
+    return Config(name=draw(NAMES), block=block, params=drawn, base=drawn,
                   description=draw(st.text(st.characters(codec="utf-8", exclude_characters="\n"))),
                   model=draw(st.none() | params(ModelParams)))
 

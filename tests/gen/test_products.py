@@ -1,5 +1,6 @@
 """What is written to disk: all of it or nothing, and four tools accept it."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -134,6 +135,39 @@ def test_current_folder_is_refused(tmp_path, monkeypatch):
         write_products(emit(Named()), ".")
 
 
+def test_an_edited_product_stays(tmp_path):
+    out = tmp_path / "out"
+    write_products(emit(Grid(SMALL)), out)
+    (out / "mac.v").write_text((out / "mac.v").read_text().replace("module", "// mine\nmodule"))
+    before = _contents(tmp_path)
+    with pytest.raises(UserError) as error:
+        write_products(emit(Grid(SMALL)), out)
+    assert str(error.value) == (f"{out}/mac.v was edited since Speculoos wrote it: choose another folder, or let "
+                                f"`speculoos verilog --force` replace this one")
+    (out / "grid_r2_c2_d4.f").write_text("mac.v\n")
+    with pytest.raises(UserError, match=r"/grid_r2_c2_d4\.f, .*/mac\.v were edited since Speculoos wrote them: "):
+        write_products(emit(Named()), out)
+    assert {**_contents(tmp_path), Path("out/grid_r2_c2_d4.f"): before[Path("out/grid_r2_c2_d4.f")]} == before
+    written = write_products(emit(Grid(SMALL)), out, force=True)
+    assert {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in out.iterdir()} == written
+
+
+def test_a_lost_file_or_an_edit_to_what_would_be_written_is_no_obstacle(tmp_path):
+    out, design = tmp_path / "out", emit(Grid(SMALL))
+    write_products(design, out)
+    text = (out / "mac.v").read_text()
+    write_products(dataclasses.replace(design, modules=design.modules | {"mac": "// older\n"}), out)
+    (out / "mac.v").write_text(text)
+    (out / "grid_r2_c2_d4.v").unlink()
+    assert "mac.v" in write_products(design, out)
+
+
+def test_force_does_not_reach_what_is_not_ours(tmp_path):
+    _mixed(tmp_path / "out")
+    with pytest.raises(UserError, match=r"holds notes/todo\.txt, which Speculoos did not write"):
+        write_products(emit(Mac()), tmp_path / "out", force=True)
+
+
 @pytest.mark.parametrize("place", ["/proc/products", "/dev/null/products"])
 def test_unwritable_folder_is_one_sentence(place):
     with pytest.raises(UserError) as error:
@@ -206,7 +240,7 @@ def test_four_tools_accept_it(make):
 ])
 def test_tools_refuse_what_is_wrong(check, text, message):
     with pytest.raises(ToolError, match=message):
-        check(Design("t", {"t": text}, {}, {}, {}, {}, {}))
+        check(Design("t", {"t": text}, {}, {}, {}, {}, {}, Named()))
 
 
 def test_missing_tools_are_named(monkeypatch):

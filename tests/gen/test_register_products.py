@@ -108,7 +108,7 @@ def test_the_compiler_would_notice(old: str, new: str, said: str, tmp_path: Path
 
 def test_markdown_names_every_field() -> None:
     table = registers(ManagerParams())
-    page = markdown(table, "regs")
+    page = markdown(table)
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| 0x")]
     assert [row[3] for row in rows] == [f.name for r in table for f in r.fields]
 
