@@ -8,11 +8,14 @@ import numpy as np
 
 from sim_models.params.tile.engine.compute_engine import DIM_WIDTH, ComputeEngineParams
 
-__all__ = ["MODES", "Command", "GemmError", "Program", "activation_block", "psum_block", "result_matrix",
-           "weight_block"]
+__all__ = ["KEPT", "MODES", "NONE", "SOURCES", "STREAMED", "Command", "GemmError", "Program", "activation_block",
+           "psum_block", "result_matrix", "weight_block"]
 
 #: modes by the number that stands in a command
 MODES = ("auto", "systolic", "vector")
+#: partial sums that a command adds, by the number that stands in it
+SOURCES = ("none", "streamed", "kept")
+NONE, STREAMED, KEPT = range(3)
 
 
 class GemmError(ValueError):
@@ -27,7 +30,7 @@ class Command:
     k: int
     n: int
     mode: int = 0
-    accumulate: bool = False
+    accumulate: int = NONE
     keep: bool = False
     activation_half: int = 0
     weight_half: int = 0
@@ -91,8 +94,10 @@ class Program:
 
     Attributes
     ----------
-    activations, weights, psums: list of (half, words)
+    activations, weights: list of (half, words)
         Blocks for each fill stream, in order.
+    psums: list of words
+        Blocks for the stream of partial sums, in order.
     commands: list of Command
 
     Raises
@@ -108,7 +113,7 @@ class Program:
         self.shape = m, k, n = _check(p, x, w, psum, mode)
         self.activations: list[tuple[int, np.ndarray]] = []
         self.weights: list[tuple[int, np.ndarray]] = []
-        self.psums: list[tuple[int, np.ndarray]] = []
+        self.psums: list[np.ndarray] = []
         self.commands: list[Command] = []
         self._parts = list(_parts(p, m, k, n))
         chains = 0
@@ -124,12 +129,16 @@ class Program:
             start, end = here.inner.start == 0, here.inner.stop == k
             # The parts of one K share a half; the next K takes the other one, which is free already.
             chains += start
-            if start and psum is not None:
-                self.psums.append((chains % 2, psum_block(p, psum[here.rows, here.cols], fill)))
+            source = KEPT
+            if start:
+                source = NONE if psum is None else STREAMED
+            if source == STREAMED:
+                assert psum is not None
+                self.psums.append(psum_block(p, psum[here.rows, here.cols], fill))
             self.commands.append(Command(
                 m=here.rows.stop - here.rows.start, k=here.inner.stop - here.inner.start,
                 n=here.cols.stop - here.cols.start, mode=MODES.index(mode),
-                accumulate=not start or psum is not None, keep=not end,
+                accumulate=source, keep=not end,
                 activation_half=self.activations[-1][0], weight_half=self.weights[-1][0], psum_half=chains % 2,
                 release_activation=after is None or (here.rows, here.inner) != (after.rows, after.inner),
                 release_weight=after is None or (here.inner, here.cols) != (after.inner, after.cols)))

@@ -252,6 +252,10 @@ class NativeSim:
         """Transfers of a stream since reset."""
         return self._lib.sim_total(self._sim, self._stream(name))
 
+    def available(self, name: str) -> int:
+        """Transfers of a stream that :meth:`take` or :meth:`accepted` has not returned yet."""
+        return self._lib.sim_stamps(self._sim, self._stream(name))
+
     def take(self, name: str, count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Beats of an output stream that were not taken yet.
 

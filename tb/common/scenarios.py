@@ -129,13 +129,16 @@ async def _cut(dut: Any, scenario: Scenario, sinks: Sequence[Sink], gen: np.rand
     await reset(dut, int(gen.integers(1, 4)))
 
 
-async def closed_in_reset(dut: Any) -> None:
+async def closed_in_reset(dut: Any, closed: Sequence[str] = ()) -> None:
     """While reset is held no input stream is ready, for a beat that is taken then is lost; afterwards all open.
 
-    Call it on a device at rest, whose input streams are ready.
+    Call it on a device at rest, whose input streams are ready but for those of ``closed``.
     """
-    ports = [p.name for p in bench_info().ports if p.direction == "out" and p.name.endswith("__ready")]
+    names = [p.name.removesuffix("__ready") for p in bench_info().ports
+             if p.direction == "out" and p.name.endswith("__ready")]
     for held in (0, 1, 0):
         dut.rst.value = held
         await cycles(1)
-        compare([int(getattr(dut, name).value) for name in ports], [1 - held] * len(ports), f"ready, reset {held}")
+        compare([int(getattr(dut, f"{name}__ready").value) for name in names],
+                [int(not held and name not in closed) for name in names],
+                f"ready of {', '.join(names)}, reset {held}")

@@ -10,18 +10,14 @@
                      |                        i_psum ----> partial-sum memory
                      +--> o_response
 
-GEMM(M, K, N, mode, accumulate): results = activations x weights (+ partial sums), exact in ``psum_width`` bits.
-Operands come in blocks (:mod:`rtl.tile.engine.layouts` gives their order), each into the half of a memory that its
-beats name; a half can be filled while a command works on the other. A command waits for the blocks it names, empties
-those it releases, and leaves its results in the next half of the output memory, which drains by itself. With
-``keep`` the results become a partial-sum block instead, for a later command with ``accumulate`` (a large K in
-several commands). Any M, K, N from 1 to what half a memory holds; K at most ``k_max``, up to which no sum can
-overflow. Wrong commands are refused with a status (:class:`rtl.tile.engine.layouts.EngineStatus`); one whose shape or
-mode is wrong waits for no blocks and releases those that have come by then.
+GEMM(M, K, N, mode, accumulate): results = activations x weights (+ partial sums), exact in ``psum_width`` bits, for
+any M, K, N from 1 to what half a memory holds, K at most ``k_max``, up to which no sum can overflow. AUTO splits
+M = rows * q + r into q systolic passes and r vector-lane rows, so all PEs are busy for every M. Results go to the
+next half of the output memory, which drains by itself, or stay in a partial-sum half (``keep``) for a later command.
+A wrong command is refused with a status (:class:`rtl.tile.engine.layouts.EngineStatus`).
 
-AUTO splits M = rows * q + r into q systolic passes and r vector-lane rows, so all PEs are busy for every M.
-
-A partial-sum block cannot be filled while a command with ``keep`` is on its way (one write port).
+Order alone decides which block a command takes, whether it is refused or not: docs/compute_engine.md has the rules.
+Activations and weights are filled ahead of their command; a block of partial sums is taken when its command is next.
 
 Latency: ``steps + rows + groups + 3`` cycles from first operand to last result; steps are given by
 :func:`sim_models.golden.tile.engine.compute_engine.steps`. Throughput: commands follow each other without a gap where
@@ -71,7 +67,7 @@ class ComputeEngine(Unit):
     i_command: In(stream of gemm_command), o_response: Out(stream of gemm_response)
         One response per command, in order.
     i_activation, i_weight, i_psum: In(stream of activation_beat, weight_beat, psum_beat)
-        Fill ports. Ready depends on the half that a beat names.
+        Fill ports. Ready of the first two depends on the half that a beat names.
     o_result: Out(stream of result_beat)
         Output blocks, in the order of their commands.
     """
@@ -111,12 +107,13 @@ class ComputeEngine(Unit):
         for name, port, depth in (("activation", self.i_activation, p.activation_depth),
                                   ("weight", self.i_weight, p.weight_depth), ("psum", self.i_psum, p.psum_depth)):
             m.submodules[f"{name}_fill"] = fills[name] = fill = FillControl(FillControlParams(depth=depth))
-            m.d.comb += [fill.valid.eq(port.valid), fill.half.eq(port.payload.half), fill.last.eq(port.payload.last),
+            half = decoder.psum_half if name == "psum" else port.payload.half
+            m.d.comb += [fill.valid.eq(port.valid), fill.half.eq(half), fill.last.eq(port.payload.last),
                          port.ready.eq(fill.ready),
                          getattr(decoder, f"{name}_available").eq(fill.available),
                          getattr(decoder, f"{name}_size").eq(fill.size)]
         m.d.comb += [
-            decoder.psum_filling.eq(fills["psum"].filling), decoder.psum_claimed.eq(fills["psum"].claimed),
+            decoder.psum_claimed.eq(fills["psum"].claimed),
             activations.write_en.eq(fills["activation"].write_en),
             activations.write_addr.eq(fills["activation"].write_addr),
             activations.write_data.eq(self.i_activation.payload.data),
@@ -210,7 +207,7 @@ class ComputeEngine(Unit):
             fills["psum"].claim.eq(in_half(taken & (job.accumulate | job.keep), job.psum_half)),
             fills["psum"].store.eq(in_half(results.done & done.keep, done.psum_half)),
             fills["psum"].store_size.eq(done.size),
-            fills["psum"].blocked.eq(decoder.psum_wanted | (keeping != 0)),
+            fills["psum"].blocked.eq(~decoder.psum_open | (keeping != 0)),
         ]
 
         # Responses: room for one is reserved when a command is taken, so the array never has to wait.

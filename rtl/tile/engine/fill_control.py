@@ -1,9 +1,9 @@
 """Fill side of a double-buffered local memory: where the beats of a stream go, and which halves hold a block.
 
-A block is a run of beats up to ``last``; all name the same half. It is written to word 0 and up of that half,
-which is full from then on and takes nothing until it is released. A command that will release a half claims it
-when it is issued, so that the next command waits for the next block. A block that is too long, or that names two
-halves, is malformed: its surplus beats are dropped and its size reads 0, which no command asks for.
+A block is a run of beats up to ``last``, all for the same half. It is written to word 0 and up of that half, which
+is full from then on and takes nothing until it is released. A command that will release a half claims it when it is
+issued, so that the next command waits for the next block. A block that is too long, or that names two halves, is
+malformed: its surplus beats are dropped and its size reads 0, which no command asks for.
 
 Latency: the half is full in the cycle after ``last``. Throughput: one beat a cycle.
 """
@@ -26,19 +26,17 @@ class FillControl(Unit):
     Members
     -------
     valid, half, last: In(1)
-        The beat offered.
+        The beat offered, and the half that it is for.
     ready: Out(1)
         It is taken; depends on ``half``, since one half may be full while the other is not.
     blocked: In(1)
-        The memory's write port is in other hands.
+        No beat is taken.
     write_en, write_addr: Out
         Where the beat goes in a memory of 2 * depth words.
     available: Out(2)
         Halves that hold a block which no command has claimed.
     claimed: Out(2)
         Halves that are promised to a command.
-    filling: Out(2)
-        Halves that hold a part of one.
     size: Out(ArrayLayout(range(depth + 1), 2))
         Words of the block in each half; 0 if malformed.
     claim: In(2)
@@ -60,7 +58,6 @@ class FillControl(Unit):
     write_addr: Signal
     available: Signal
     claimed: Signal
-    filling: Signal
     size: data.View
     claim: Signal
     free: Signal
@@ -74,7 +71,7 @@ class FillControl(Unit):
         super().__init__(p, {
             "valid": In(1), "half": In(1), "last": In(1), "ready": Out(1), "blocked": In(1),
             "write_en": Out(1), "write_addr": Out(range(2 * p.depth)),
-            "available": Out(2), "claimed": Out(2), "filling": Out(2), "size": Out(data.ArrayLayout(sizes, 2)),
+            "available": Out(2), "claimed": Out(2), "size": Out(data.ArrayLayout(sizes, 2)),
             "claim": In(2), "free": In(2), "store": In(2), "store_size": In(sizes),
         })
 
@@ -94,7 +91,6 @@ class FillControl(Unit):
             self.ready.eq(~(full | self.claimed).bit_select(block_half, 1) & ~self.blocked & ~in_reset()),
             self.write_en.eq(self.valid & self.ready & (count != depth)),
             self.write_addr.eq(Cat(count[:-1], block_half)),
-            self.filling.eq(Cat(active & ~first_half, active & first_half)),
         ]
 
         wrong = (count == depth) | (active & (self.half != first_half))

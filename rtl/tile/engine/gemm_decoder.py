@@ -1,11 +1,13 @@
 """Checks a GEMM command and puts it in words and tiles.
 
-A command is refused, with a status and no other effect than its release flags, when its shape does not fit the
-local memories, its mode is not built, or the blocks it names do not have the size that its shape demands. It
-waits for the blocks it needs. Sizes are products; they are formed serially, in parallel with the command before.
+A command waits for its blocks, which :mod:`rtl.tile.compute_engine` defines, and takes the same ones whether it is
+carried out or refused. It is refused when its shape does not fit the local memories, when its mode is not built, or
+when its blocks do not have the size that its shape demands. Sizes are products; they are formed serially, in
+parallel with the command before.
 
 Latency: 4 cycles and one for each bit of the larger of ceil(K / rows) and ceil(N / cols), where no block is waited
-for. Throughput: one command in that time and one cycle.
+for. A streamed block of partial sums is taken from the third of these cycles on. Throughput: one command in that
+time and one cycle.
 """
 
 from typing import Any
@@ -15,7 +17,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.tile.engine.fill_control import in_half
-from rtl.tile.engine.layouts import ArrayMode, EngineStatus, gemm_command, gemm_job
+from rtl.tile.engine.layouts import ArrayMode, EngineStatus, PsumSource, gemm_command, gemm_job
 from rtl.unit import Unit, in_reset
 from sim_models.params.tile.engine.compute_engine import DIM_WIDTH, ComputeEngineParams
 
@@ -31,21 +33,21 @@ class GemmDecoder(Unit):
     o_job: Out(stream of gemm_job)
     activation_available, weight_available, psum_available: In(2)
         Halves that hold a block.
-    psum_filling: In(2)
-        Partial-sum halves that hold a part of one.
     activation_size, weight_size, psum_size: In(ArrayLayout(..., 2))
         Words of each block.
     psum_claimed: In(2)
         Partial-sum halves that commands on their way read or write.
-    psum_wanted: Out(1)
-        The command will write to the partial-sum memory: nobody else may.
+    psum_half: Out(1), psum_open: Out(1)
+        The partial-sum half of the command, and whether it is ready for a streamed block.
     idle: In(1)
         No command is on its way and no response waits.
     refused: Out(1)
-        Strobe: the command was refused with ``status``; to be answered, and its blocks to be released.
+        Strobe: the command was refused with ``status``; to be answered.
     status: Out(EngineStatus)
-    release_activation, release_weight, release_psum: Out(2)
+    release_activation, release_weight: Out(2)
         Halves that a refused command releases. Strobe.
+    release_psum: Out(2)
+        Halves to be emptied: of a refused command, or for a streamed block. Strobe.
     """
 
     block = "gemm_decoder"
@@ -55,12 +57,12 @@ class GemmDecoder(Unit):
     activation_available: Signal
     weight_available: Signal
     psum_available: Signal
-    psum_filling: Signal
     psum_claimed: Signal
     activation_size: data.View
     weight_size: data.View
     psum_size: data.View
-    psum_wanted: Signal
+    psum_half: Signal
+    psum_open: Signal
     idle: Signal
     refused: Signal
     status: Any
@@ -76,11 +78,10 @@ class GemmDecoder(Unit):
             return In(data.ArrayLayout(range(depth + 1), 2))
         super().__init__(p, {
             "i_command": In(stream.Signature(gemm_command)), "o_job": Out(stream.Signature(gemm_job(p))),
-            "activation_available": In(2), "weight_available": In(2), "psum_available": In(2), "psum_filling": In(2),
-            "psum_claimed": In(2),
+            "activation_available": In(2), "weight_available": In(2), "psum_available": In(2), "psum_claimed": In(2),
             "activation_size": sizes(p.activation_depth), "weight_size": sizes(p.weight_depth),
             "psum_size": sizes(p.psum_depth),
-            "psum_wanted": Out(1), "idle": In(1), "refused": Out(1), "status": Out(EngineStatus),
+            "psum_half": Out(1), "psum_open": Out(1), "idle": In(1), "refused": Out(1), "status": Out(EngineStatus),
             "release_activation": Out(2), "release_weight": Out(2), "release_psum": Out(2),
         })
 
@@ -99,19 +100,24 @@ class GemmDecoder(Unit):
         self._job(m, command, k_words, n_tiles, sizes)
 
         a, w, s = command.activation_half, command.weight_half, command.psum_half
-        # Results that are kept replace a block, not one that a command on its way still reads or writes.
-        present = Signal()
-        m.d.comb += present.eq(self.activation_available.bit_select(a, 1) & self.weight_available.bit_select(w, 1)
-                               & Mux(command.accumulate, self.psum_available.bit_select(s, 1),
-                                     ~command.keep | ~self.psum_claimed.bit_select(s, 1)))
-        psum_fault = Mux(command.accumulate, self.psum_size[s] != sizes["results"],
-                         command.keep & self.psum_filling.bit_select(s, 1))
         big = {name: size > depth for (name, size), depth in
                zip(sizes.items(), (p.activation_depth, p.weight_depth, p.psum_depth), strict=True)}
+        waiting = Signal()                  # there is no command
+        there, partial = self._blocks(m, command, waiting)
+        present = Signal()
+        m.d.comb += present.eq(there["activation"] & there["weight"] & partial)
+        psum_fault = (command.accumulate != PsumSource.NONE) & (
+            ~self.psum_available.bit_select(s, 1) | (self.psum_size[s] != sizes["results"]))
+        # A block of no words does not exist; what a refused command releases it waits for.
+        release = {"activation": command.release_activation & (command.m != 0) & (command.k != 0),
+                   "weight": command.release_weight & (command.k != 0) & (command.n != 0)}
+        final = Signal()
+        m.d.comb += final.eq(self.idle & partial & (there["activation"] | ~release["activation"])
+                             & (there["weight"] | ~release["weight"]))
 
         with m.FSM():
             with m.State("accept"):
-                m.d.comb += self.i_command.ready.eq(~in_reset())
+                m.d.comb += [waiting.eq(1), self.i_command.ready.eq(~in_reset())]
                 m.d.sync += command.eq(self.i_command.payload)
                 with m.If(self.i_command.valid & self.i_command.ready):
                     m.next = "check"
@@ -122,41 +128,61 @@ class GemmDecoder(Unit):
                     m.next = "refuse"
                 with m.Else():
                     m.next = "multiply"
-            with m.State("multiply"):
-                m.d.comb += self.psum_wanted.eq(command.keep & ~command.accumulate)
-                with m.If(done):
-                    m.d.sync += self.status.eq(EngineStatus.SHAPE)
-                    m.next = "wait"
-                    with m.If(big["activations"] | big["weights"] | big["results"]):
-                        m.next = "refuse"
-            with m.State("wait"):
-                # An accumulating command still waits for its partial sums here.
-                m.d.comb += self.psum_wanted.eq(command.keep & ~command.accumulate)
-                with m.If(present):
-                    m.next = "offer"
-                    with m.If(self.activation_size[a] != sizes["activations"]):
-                        m.d.sync += self.status.eq(EngineStatus.ACTIVATION)
-                        m.next = "refuse"
-                    with m.Elif(self.weight_size[w] != sizes["weights"]):
-                        m.d.sync += self.status.eq(EngineStatus.WEIGHT)
-                        m.next = "refuse"
-                    with m.Elif(psum_fault):
-                        m.d.sync += self.status.eq(EngineStatus.PSUM)
-                        m.next = "refuse"
+            with m.State("multiply"), m.If(done):
+                m.d.sync += self.status.eq(EngineStatus.SHAPE)
+                m.next = "wait"
+                with m.If(big["activations"] | big["weights"] | big["results"]):
+                    m.next = "refuse"
+            with m.State("wait"), m.If(present):
+                m.next = "offer"
+                with m.If(self.activation_size[a] != sizes["activations"]):
+                    m.d.sync += self.status.eq(EngineStatus.ACTIVATION)
+                    m.next = "refuse"
+                with m.Elif(self.weight_size[w] != sizes["weights"]):
+                    m.d.sync += self.status.eq(EngineStatus.WEIGHT)
+                    m.next = "refuse"
+                with m.Elif(psum_fault):
+                    m.d.sync += self.status.eq(EngineStatus.PSUM)
+                    m.next = "refuse"
             with m.State("offer"):
-                m.d.comb += [self.psum_wanted.eq(command.keep), self.o_job.valid.eq(1)]
+                m.d.comb += self.o_job.valid.eq(1)
                 with m.If(self.o_job.ready):
                     m.next = "accept"
             with m.State("refuse"):
-                m.d.comb += self.refused.eq(self.idle)
-                with m.If(self.idle):
+                m.d.comb += self.refused.eq(final)
+                with m.If(final):
                     m.next = "accept"
 
-        for port, half, flag in ((self.release_activation, a, command.release_activation),
-                                 (self.release_weight, w, command.release_weight),
-                                 (self.release_psum, s, command.accumulate)):
-            m.d.comb += port.eq(in_half(self.refused & flag, half))
+        m.d.comb += [self.release_activation.eq(in_half(self.refused & release["activation"], a)),
+                     self.release_weight.eq(in_half(self.refused & release["weight"], w))]
         return m
+
+    def _blocks(self, m: Module, command: Any, waiting: Signal) -> tuple[dict[str, Any], Signal]:
+        """Whether the blocks of the command are there.
+
+        Returns
+        -------
+        tuple
+            For activations and weights, whether the half holds a block; whether nothing more can happen to the
+            partial sums that the command names.
+        """
+        a, w, s = command.activation_half, command.weight_half, command.psum_half
+        there = {"activation": self.activation_available.bit_select(a, 1),
+                 "weight": self.weight_available.bit_select(w, 1)}
+        emptied, partial, streamed, settled, empty = (Signal(name=n) for n in (
+            "emptied", "partial", "streamed", "settled", "empty"))
+        named = (command.accumulate != PsumSource.NONE) | command.keep
+        m.d.comb += [
+            streamed.eq((command.accumulate == PsumSource.STREAMED) & (command.m != 0) & (command.n != 0)),
+            settled.eq(~self.psum_claimed.bit_select(s, 1)),
+            partial.eq(Mux(streamed, emptied & self.psum_available.bit_select(s, 1), ~named | settled)),
+            # The half may still hold results that nobody asked for; a command that keeps replaces them as it ends.
+            empty.eq(streamed & settled & ~emptied & ~waiting),
+            self.psum_half.eq(s), self.psum_open.eq(streamed & emptied & ~waiting),
+            self.release_psum.eq(in_half(empty | (self.refused & named), s)),
+        ]
+        m.d.sync += emptied.eq((emptied | empty) & ~waiting)
+        return there, partial
 
     def _faults(self, m: Module, command: Any, k_words: Any, n_tiles: Any) -> tuple[Signal, Signal]:
         """What can be seen before the sizes are known."""
@@ -174,6 +200,11 @@ class GemmDecoder(Unit):
                 m.d.comb += mode_fault.eq(not p.systolic)
             with m.Case(ArrayMode.VECTOR):
                 m.d.comb += mode_fault.eq(not p.vector)
+            with m.Default():
+                m.d.comb += mode_fault.eq(1)
+        with m.Switch(command.accumulate):
+            with m.Case(*PsumSource):
+                pass
             with m.Default():
                 m.d.comb += mode_fault.eq(1)
         return shape_fault, mode_fault
@@ -227,8 +258,9 @@ class GemmDecoder(Unit):
             job.k_tail.eq(Cat(_below(command.k[:row_bits], i) for i in range(p.rows))),
             job.n_tail.eq(Cat(_below(command.n[:col_bits], i) for i in range(p.cols))),
         ]
+        m.d.comb += job.accumulate.eq(command.accumulate != PsumSource.NONE)
         m.d.comb += [job[name].eq(command[name]) for name in (
-            "accumulate", "keep", "activation_half", "weight_half", "psum_half", "release_activation",
+            "keep", "activation_half", "weight_half", "psum_half", "release_activation",
             "release_weight")]
 
 

@@ -5,8 +5,8 @@ from amaranth.lib import data, enum
 
 from sim_models.params.tile.engine.compute_engine import DIM_WIDTH, ComputeEngineParams
 
-__all__ = ["ArrayMode", "EngineStatus", "activation_beat", "array_step", "gemm_command", "gemm_job", "gemm_response",
-           "psum_beat", "result_beat", "result_tile", "weight_beat"]
+__all__ = ["ArrayMode", "EngineStatus", "PsumSource", "activation_beat", "array_step", "gemm_command", "gemm_job",
+           "gemm_response", "psum_beat", "result_beat", "result_tile", "weight_beat"]
 
 
 class ArrayMode(enum.Enum, shape=2):
@@ -18,29 +18,39 @@ class ArrayMode(enum.Enum, shape=2):
     VECTOR = 2
 
 
+class PsumSource(enum.Enum, shape=2):
+    """Which partial sums a GEMM command adds to its product."""
+
+    NONE = 0
+    #: the next block of the partial-sum stream
+    STREAMED = 1
+    #: the results that an earlier command kept in the half
+    KEPT = 2
+
+
 class EngineStatus(enum.Enum, shape=3):
     """Outcome of a GEMM command."""
 
     OK = 0
     #: M, K or N is zero, or the operands or results exceed half a local memory
     SHAPE = 1
-    #: the mode is not built into this engine, or no mode at all
+    #: the mode is not built into this engine, or mode or source of partial sums is none of those above
     MODE = 2
     #: the activation block does not have M * ceil(K / rows) words
     ACTIVATION = 3
     #: the weight block does not have ceil(K / rows) * ceil(N / cols) words
     WEIGHT = 4
-    #: the partial-sum block does not have M * ceil(N / cols) words
+    #: the partial sums, streamed or kept, do not have M * ceil(N / cols) words; none are kept in the half
     PSUM = 5
 
 
 gemm_command = data.StructLayout({
     "m": DIM_WIDTH, "k": DIM_WIDTH, "n": DIM_WIDTH,
     "mode": ArrayMode,
-    "accumulate": 1,            # add the partial-sum block to the results
-    "keep": 1,                  # results become a partial-sum block instead of an output block
+    "accumulate": PsumSource,
+    "keep": 1,                  # results stay in the partial-sum half instead of becoming an output block
     "activation_half": 1, "weight_half": 1, "psum_half": 1,
-    "release_activation": 1, "release_weight": 1,     # the half may be filled again afterwards
+    "release_activation": 1, "release_weight": 1,     # the last command that uses the block in the half
 })
 
 gemm_response = data.StructLayout({
@@ -62,7 +72,7 @@ def weight_beat(p: ComputeEngineParams) -> data.StructLayout:
 
 def psum_beat(p: ComputeEngineParams) -> data.StructLayout:
     """``cols`` partial sums of one row: element m, n is in word m * ceil(N / cols) + n // cols."""
-    return data.StructLayout({"data": data.ArrayLayout(signed(p.psum_width), p.cols), "half": 1, "last": 1})
+    return data.StructLayout({"data": data.ArrayLayout(signed(p.psum_width), p.cols), "last": 1})
 
 
 def result_beat(p: ComputeEngineParams) -> data.StructLayout:

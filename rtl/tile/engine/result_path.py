@@ -53,7 +53,7 @@ class ResultPath(Unit):
     now: In(32)
         Cycle counter.
     fill_en, fill_addr, fill_data: In
-        Fill port of the partial-sum memory; not to be used while a command keeps its results.
+        Fill port of the partial-sum memory; must be idle while a command keeps its results.
     read_en, read_addr: In, read_data: Out
         Read port of the output memory.
     done: Out(1)

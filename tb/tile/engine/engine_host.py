@@ -33,11 +33,12 @@ class EngineCodecs:
         self.fills = {"i_activation": Codec(activation_beat(p)), "i_weight": Codec(weight_beat(p)),
                       "i_psum": Codec(psum_beat(p))}
 
-    def block(self, stream: str, half: int | np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Beats of one block."""
+    def block(self, stream: str, words: np.ndarray, half: int | np.ndarray | None = None) -> np.ndarray:
+        """Beats of one block; partial sums go to no half."""
         last = np.zeros(len(words), np.int64)
         last[-1] = 1
-        return self.fills[stream].pack(data=words, half=half, last=last)
+        fields = {"data": words, "last": last} | ({} if half is None else {"half": half})
+        return self.fills[stream].pack(fields)
 
     def commands(self, commands: Sequence[Command]) -> np.ndarray:
         """Beats of commands."""
@@ -51,9 +52,10 @@ class EngineCodecs:
 
     def queues(self, program: Program) -> dict[str, np.ndarray]:
         """Beats for every input stream."""
-        blocks = {"i_activation": program.activations, "i_weight": program.weights, "i_psum": program.psums}
-        beats = {stream: np.concatenate([self.block(stream, *b) for b in queue])
-                 for stream, queue in blocks.items() if queue}
+        beats = {stream: np.concatenate([self.block(stream, words, half) for half, words in queue])
+                 for stream, queue in (("i_activation", program.activations), ("i_weight", program.weights)) if queue}
+        if program.psums:
+            beats["i_psum"] = np.concatenate([self.block("i_psum", words) for words in program.psums])
         return {**beats, "i_command": self.commands(program.commands)}
 
     def results(self, beats: np.ndarray, lanes: Sequence[int]) -> np.ndarray:
@@ -125,24 +127,13 @@ class EngineHost:
         self.sim.reset()
 
     def run(self, programs: Sequence[Program], max_cycles: int | None = None) -> list[Outcome]:
-        """Run programs, as many at once as can be queued, and take their results apart.
-
-        A block of partial sums may come long before its command; results that another program keeps would replace
-        it. So programs with partial sums are not queued together with programs that begin by keeping results.
+        """Queue programs all at once, and take their results apart.
 
         Raises
         ------
         NativeTimeout
             The engine did not finish.
         """
-        groups: list[list[Program]] = []
-        for program in programs:
-            if not groups or not _together([*groups[-1], program]):
-                groups.append([])
-            groups[-1].append(program)
-        return [outcome for group in groups for outcome in self._run(group, max_cycles)]
-
-    def _run(self, programs: Sequence[Program], max_cycles: int | None) -> list[Outcome]:
         sim, start = self.sim, self.sim.cycle
         for program in programs:
             for stream, beats in self.codecs.queues(program).items():
@@ -161,12 +152,6 @@ class EngineHost:
         words = self.codecs.results(payloads, _lanes(program))
         return Outcome(program.assemble(words), self.codecs.responses(responses), answered,
                        int(stamps[-1]) - start + 1)
-
-
-def _together(programs: Sequence[Program]) -> bool:
-    """Whether all blocks of the programs can be queued at once."""
-    keeping = any(c.keep and not c.accumulate for q in programs for c in q.commands)
-    return not (keeping and any(q.psums for q in programs))
 
 
 def _lanes(program: Program) -> list[int]:

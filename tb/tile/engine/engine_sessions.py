@@ -1,8 +1,6 @@
 """Random sessions with the compute engine: legal, with every kind of mistake a host can make, never for ever.
 
-A session's beats can all be queued at once, at any pace: what comes back does not depend on time. So a command
-releases no half that a later block may have entered by then, and one that keeps its results does so in a half
-that the partial-sum stream leaves alone.
+A session's beats can come at any time and at any pace: what comes back does not depend on it.
 """
 
 import dataclasses
@@ -12,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from sim_models.golden.tile.engine.compute_engine import ComputeEngine, Response
-from sim_models.mapping.gemm import MODES, Command, activation_block, psum_block, weight_block
+from sim_models.mapping.gemm import (
+    KEPT,
+    MODES,
+    NONE,
+    SOURCES,
+    STREAMED,
+    Command,
+    activation_block,
+    psum_block,
+    weight_block,
+)
 from sim_models.params.tile.engine.compute_engine import DIM_WIDTH, ComputeEngineParams
 from tb.common.scoreboard import compare
 from tb.tile.engine.engine_host import EngineCodecs
@@ -88,8 +96,7 @@ class SessionMaker:
         """A session of so many random commands, and a few more that empty the engine."""
         gen = self.gen
         self._begin(faults=True)
-        self._keepers = [bool(gen.integers(2)) for _ in range(2)]     # halves of partial sums that keep results
-        self._often = {flag: gen.choice([0.2, 0.6, 0.9]) for flag in ("accumulate", "keep", "release")}
+        self._often = {flag: gen.choice([0.2, 0.6, 0.9]) for flag in ("accumulate", "streamed", "keep", "release")}
         while len(self._session.commands) < commands:
             kind = gen.random()
             if kind < 0.1:
@@ -108,7 +115,7 @@ class SessionMaker:
     def _begin(self, *, faults: bool) -> None:
         self._session, self._model, self._faults = Session(), ComputeEngine(self.p), faults
         self._blocks: dict[tuple[str, int], tuple[int, int]] = {}     # sizes that a block was made for
-        self._kept: set[int] = set()                                  # halves with results of a command
+        self._kept: dict[int, tuple[int, int]] = {}                   # halves with results of a command, their sizes
 
     def _end(self) -> Session:
         self._empty()
@@ -122,18 +129,17 @@ class SessionMaker:
         response = self._model.command(c)
         self._session.commands.append(c)
         self._session.responses.append(response)
-        released = []
-        if c.release_activation:
-            released.append(("activation", c.activation_half))
-        if c.release_weight:
-            released.append(("weight", c.weight_half))
-        if c.accumulate and not (c.keep and response.status == "ok"):
-            released.append(("psum", c.psum_half))
-        for key in released:
-            self._blocks.pop(key, None)
+        for memory in self._released(c):
+            del self._blocks[memory, _half(c, memory)]
+        if c.accumulate != NONE or c.keep:
+            self._kept.pop(c.psum_half, None)
         if c.keep and response.status == "ok":
-            self._blocks["psum", c.psum_half] = c.m, c.n
-            self._kept.add(c.psum_half)
+            self._kept[c.psum_half] = c.m, c.n
+
+    def _released(self, c: Command) -> list[str]:
+        """Memories of which the command takes a block for good."""
+        return [memory for memory, flag, size in (("activation", c.release_activation, c.m * c.k),
+                                                  ("weight", c.release_weight, c.k * c.n)) if flag and size]
 
     def _sizes(self) -> tuple[int, int, int]:
         """Sizes that the memories hold; small ones and whole words are frequent."""
@@ -170,13 +176,17 @@ class SessionMaker:
             m, k, n = self._fit(*self._blocks["activation", a], n)
         elif self._occupied("weight", w) and gen.random() < 0.8:
             n, k, m = self._fit(self._blocks["weight", w][1], self._blocks["weight", w][0], m, transposed=True)
-        elif self._occupied("psum", s) and gen.random() < 0.8:
-            m, k, n = self._with_psum(*self._blocks["psum", s], k)
-        accumulate = bool(self._may_accumulate(s, m, n) and gen.random() < self._often["accumulate"])
-        keep = bool((accumulate or self._keepers[s]) and gen.random() < self._often["keep"])
+        elif s in self._kept and gen.random() < 0.8:
+            m, k, n = self._with_psum(*self._kept[s], k)
+        accumulate = NONE
+        if gen.random() < self._often["accumulate"]:
+            # an empty half has nothing to add, which is a mistake
+            kept = self._known(s, m, n) and (s in self._kept or gen.random() < 0.2)
+            accumulate = KEPT if kept and gen.random() > self._often["streamed"] else STREAMED
         release = gen.random(2) < self._often["release"]
-        return self._command(m=m, k=k, n=n, accumulate=accumulate, keep=keep, activation_half=a, weight_half=w,
-                             psum_half=s, release_activation=bool(release[0]), release_weight=bool(release[1]))
+        return self._command(m=m, k=k, n=n, accumulate=accumulate, keep=bool(gen.random() < self._often["keep"]),
+                             activation_half=a, weight_half=w, psum_half=s, release_activation=bool(release[0]),
+                             release_weight=bool(release[1]))
 
     def _command(self, **fields: Any) -> Command:
         """A command in a mode that is built, and the blocks that it lacks."""
@@ -184,35 +194,33 @@ class SessionMaker:
         c = Command(**{"mode": int(self.gen.choice([0] + [1] * p.systolic + [2] * p.vector)), **fields})
         self._provide("activation", c.activation_half, (c.m, c.k))
         self._provide("weight", c.weight_half, (c.k, c.n))
-        if c.accumulate:
-            self._provide("psum", c.psum_half, (c.m, c.n))
+        if c.accumulate == STREAMED:
+            self._stream("psum", (c.m, c.n))
         return c
 
     def _take_over(self) -> None:
         """Results are kept in one half again and again, each time while the command before still uses it."""
         gen, s = self.gen, int(self.gen.integers(2))
-        if not self._keepers[s]:
-            return
         for turn in range(int(gen.integers(2, 5))):
-            free = [[half for half in range(2) if not self._occupied(memory, half)] for memory in STREAMS]
+            free = [[half for half in range(2) if not self._occupied(memory, half)]
+                    for memory in ("activation", "weight")]
             if not free[0] or not free[1]:
                 return
             m, k, n = self._sizes()
-            accumulate = turn > 0 and self._occupied("psum", s) and gen.random() < 0.5
-            if accumulate:
-                m, k, n = self._with_psum(*self._blocks["psum", s], k)
-            keep = not accumulate or bool(gen.integers(2))
+            accumulate = int(gen.choice([NONE, STREAMED, KEPT])) if turn and s in self._kept else NONE
+            if accumulate == KEPT:
+                m, k, n = self._with_psum(*self._kept[s], k)
+            keep = accumulate == NONE or bool(gen.integers(2))
             self._issue(self._command(m=m, k=k, n=n, accumulate=accumulate, keep=keep, psum_half=s,
                                       activation_half=int(gen.choice(free[0])), weight_half=int(gen.choice(free[1]))))
 
-    def _may_accumulate(self, half: int, m: int, n: int) -> bool:
-        """Whether there are, or can be, partial sums; lanes beyond N of results that were kept are undefined."""
-        if not self._occupied("psum", half):
-            return not self._keepers[half]
-        rows, lanes = self._blocks["psum", half]
-        tiles = -(-n // self.p.cols)
-        same = m * tiles == rows * -(-lanes // self.p.cols)
-        return half not in self._kept or not same or (m == rows and n <= lanes)
+    def _known(self, half: int, m: int, n: int) -> bool:
+        """Whether all that a command would add of what is kept is defined: lanes beyond N are not."""
+        if half not in self._kept:
+            return True
+        rows, lanes = self._kept[half]
+        same = m * -(-n // self.p.cols) == rows * -(-lanes // self.p.cols)
+        return not same or (m == rows and n <= lanes)
 
     def _fit(self, outer: int, k: int, other: int, *, transposed: bool = False) -> tuple[int, int, int]:
         """``other`` made small enough to go with a block that is there."""
@@ -231,9 +239,13 @@ class SessionMaker:
         return m, max(1, min(k, limit, p.k_max)), n
 
     def _provide(self, memory: str, half: int, shape: tuple[int, int]) -> None:
-        """Queue a block for a half that is empty: mostly the one that is wanted."""
-        if self._occupied(memory, half):
-            return
+        """Queue a block for a half that is empty."""
+        if not self._occupied(memory, half):
+            self._stream(memory, shape, half)
+            self._blocks[memory, half] = shape
+
+    def _stream(self, memory: str, shape: tuple[int, int], half: int | None = None) -> None:
+        """Queue a block: mostly the one that is wanted."""
         p, gen = self.p, self.gen
         make, bits, depth = {
             "activation": (activation_block, p.operand_width, p.activation_depth),
@@ -242,7 +254,7 @@ class SessionMaker:
         low = -(1 << (bits - 1))
         values = np.full(shape, low, np.int64) if gen.random() < 0.1 else gen.integers(low, -low, shape)
         words = make(p, values, low)                    # poison in the padding
-        halves: int | np.ndarray = half
+        halves: int | np.ndarray | None = half
         model = words
         fault = gen.choice(["none", "size", "long", "halves"], p=[0.88, 0.06, 0.03, 0.03]) if self._faults else ""
         if fault == "size":
@@ -250,23 +262,25 @@ class SessionMaker:
         elif fault == "long" and depth <= 1024:             # deeper ones would fill the whole session
             words = np.resize(words, (depth + int(gen.integers(1, 4)), words.shape[1]))
             model = words[:0]
-        elif fault == "halves" and len(words) > 1:
+        elif fault == "halves" and half is not None and len(words) > 1:
             halves = np.full(len(words), half)
             halves[gen.integers(1, len(words), gen.integers(1, 3))] ^= 1
             model = words[:0] if (halves != half).any() else words
-        self._session.beats[STREAMS[memory]].append(self.codecs.block(STREAMS[memory], halves, words))
-        self._model.fill(memory, half, model)
-        self._blocks[memory, half] = shape
-        if memory == "psum":
-            self._kept.discard(half)
+        self._session.beats[STREAMS[memory]].append(self.codecs.block(STREAMS[memory], words, halves))
+        if half is None:
+            self._model.fill_psum(model)
+        else:
+            self._model.fill(memory, half, model)
 
     def _wrong(self) -> Command:
-        """A command that is refused for its shape or mode alone, without waiting for any block."""
+        """A command that is refused for its shape or mode alone; the blocks that it takes are good ones or not."""
         p, gen = self.p, self.gen
         m, k, n = self._sizes()
-        mode, kind = int(gen.integers(3)), int(gen.integers(7))
+        mode, kind, accumulate = int(gen.integers(3)), int(gen.integers(8)), int(gen.choice([NONE, STREAMED, KEPT]))
         if kind == 0:
             mode = 3
+        elif kind == 7:
+            accumulate = len(SOURCES)
         elif kind == 1 and not (p.systolic and p.vector):
             mode = MODES.index("vector" if p.systolic else "systolic")
         elif kind <= 3:
@@ -277,21 +291,31 @@ class SessionMaker:
             k = int(gen.choice([min(p.k_max + 1, LARGEST), LARGEST]))
         elif kind == 5:
             m = int(gen.choice([min(p.activation_depth, p.psum_depth) + 1, LARGEST]))
-        else:
+        elif kind == 6:
             most = min(p.weight_depth, p.psum_depth) * p.cols
             n = int(gen.choice([min(most + 1, LARGEST), LARGEST]))
-        if mode != 3 and kind > 3 and self._holds(m, k, n):       # memories deeper than a command can ask for
+        if mode != 3 and 3 < kind < 7 and self._holds(m, k, n):   # memories deeper than a command can ask for
             m = 0
         a, w, s = (int(h) for h in gen.integers(0, 2, 3))
-        return Command(m=m, k=k, n=n, mode=mode, activation_half=a, weight_half=w, psum_half=s,
-                       accumulate=self._occupied("psum", s) and gen.random() < 0.5, keep=bool(gen.integers(2)),
-                       release_activation=self._occupied("activation", a) and gen.random() < 0.5,
-                       release_weight=self._occupied("weight", w) and gen.random() < 0.5)
+        c = Command(m=m, k=k, n=n, mode=mode, activation_half=a, weight_half=w, psum_half=s, accumulate=accumulate,
+                    keep=bool(gen.integers(2)), release_activation=gen.random() < 0.5,
+                    release_weight=gen.random() < 0.5)
+        other = self._sizes()
+        shapes = {"activation": other[:2], "weight": other[1:]}
+        for memory in self._released(c):
+            self._provide(memory, _half(c, memory), shapes[memory])
+        if accumulate == STREAMED and m and n:
+            self._stream("psum", (other[0], other[2]))
+        return c
 
     def _empty(self) -> None:
         """Release what is left, by commands that are refused."""
         for half in range(2):
-            a, w, s = (self._occupied(memory, half) for memory in STREAMS)
-            if a or w or s:
-                self._issue(Command(m=0, k=1, n=1, accumulate=s, activation_half=half, weight_half=half,
+            a, w = (self._occupied(memory, half) for memory in ("activation", "weight"))
+            if a or w or half in self._kept:
+                self._issue(Command(m=1, k=1, n=1, mode=3, accumulate=KEPT, activation_half=half, weight_half=half,
                                     psum_half=half, release_activation=a, release_weight=w))
+
+
+def _half(c: Command, memory: str) -> int:
+    return c.activation_half if memory == "activation" else c.weight_half

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtl.tile.engine.layouts import ArrayMode, EngineStatus, gemm_command
+from rtl.tile.engine.layouts import ArrayMode, EngineStatus, PsumSource, gemm_command
 from sim_models.golden.tile.engine.compute_engine import STATUS, ComputeEngine, Response, cycles, gap, multiply, steps
 from sim_models.mapping.gemm import (
+    KEPT,
     MODES,
+    NONE,
+    SOURCES,
+    STREAMED,
     Command,
     GemmError,
     Program,
@@ -96,7 +100,8 @@ def test_any_split_of_k_is_the_same(p: ComputeEngineParams, m: int, k: int, n: i
         mode = data.draw(st.sampled_from([i for i, name in enumerate(MODES) if has(p, name)]))
         engine.fill("activation", 0, activation_block(p, x[:, start:end], -1))
         engine.fill("weight", 0, weight_block(p, w[start:end], -1))
-        response = engine.command(Command(m=m, k=end - start, n=n, mode=mode, accumulate=start > 0, keep=end < k))
+        source = KEPT if start else NONE
+        response = engine.command(Command(m=m, k=end - start, n=n, mode=mode, accumulate=source, keep=end < k))
         assert response.status == "ok"
     assert len(engine.outputs) == 1
     assert (engine.outputs[0] == x @ w).all()
@@ -251,18 +256,81 @@ def test_waiting_for_ever_is_an_error_of_the_model() -> None:
     engine = ComputeEngine(P())
     with pytest.raises(ValueError, match="the command needs half 1 of the activation memory, which is empty"):
         engine.command(Command(m=1, k=1, n=1, activation_half=1))
-    engine.fill("activation", 0, np.zeros((1, 8)))
-    with pytest.raises(ValueError, match="half 0 of the activation memory is full"):
-        engine.fill("activation", 0, np.zeros((1, 8)))
+    for half in (0, 0, 1):
+        engine.fill("activation", half, np.zeros((1, 8)))
     with pytest.raises(ValueError, match="the command needs half 0 of the weight memory, which is empty"):
         engine.command(Command(m=1, k=1, n=1))
     with pytest.raises(ValueError, match="the command needs half 0 of the weight memory, which is empty"):
         engine.command(Command(m=2, k=1, n=1))      # a wrong block decides nothing before all are there
+    with pytest.raises(ValueError, match="needs half 1 of the activation memory, but the next block waits for half "
+                                         "0, which is full"):
+        engine.command(Command(m=1, k=1, n=1, activation_half=1))
+    with pytest.raises(ValueError, match="the command needs a block of partial sums, and none was sent"):
+        engine.command(Command(m=1, k=1, n=1, accumulate=STREAMED))
+
+
+def _small(blocks: int) -> tuple[ComputeEngine, list[np.ndarray]]:
+    """An engine with so many blocks of ones for commands of 1 x 1 x 1, and of partial sums 100, 200, and so on."""
+    engine = ComputeEngine(P())
+    for _ in range(blocks):
+        engine.fill("activation", 0, np.ones((1, 8), int))
+        engine.fill("weight", 0, np.ones((1, 64), int))
+    psums = [np.full((1, 8), 100 * (i + 1)) for i in range(blocks)]
+    for words in psums:
+        engine.fill_psum(words)
+    return engine, psums
+
+
+def _play(engine: ComputeEngine, *commands: Command) -> tuple[list[str], list[int]]:
+    """Statuses and results of commands of one element."""
+    statuses = [engine.command(c).status for c in commands]
+    return statuses, [int(out[0, 0]) for out in engine.outputs]
+
+
+ONE = Command(m=1, k=1, n=1)
+
+
+def test_partial_sums_belong_to_their_commands() -> None:
+    """The n-th streamed block goes to the n-th command that asks for one, what is kept to the next that does."""
+    assert _play(_small(3)[0], replace(ONE, keep=True), replace(ONE, accumulate=KEPT),
+                 replace(ONE, accumulate=STREAMED)) == (["ok"] * 3, [2, 101])
+    assert _play(_small(6)[0], replace(ONE, keep=True), replace(ONE, accumulate=STREAMED, psum_half=1, keep=True),
+                 replace(ONE, accumulate=STREAMED, psum_half=1), replace(ONE, accumulate=KEPT, keep=True),
+                 replace(ONE, accumulate=KEPT), ONE) == (["ok"] * 6, [201, 3, 1])
+    # a streamed block, and results that are kept, replace what nobody asked for
+    assert _play(_small(4)[0], replace(ONE, keep=True), replace(ONE, accumulate=STREAMED),
+                 replace(ONE, accumulate=KEPT), ONE) == (["ok", "ok", "psum", "ok"], [101, 1])
+
+
+@pytest.mark.parametrize("wrong", [{"mode": 3}, {"m": 65535}, {"m": 2}, {"accumulate": len(SOURCES)}])
+def test_a_refused_command_takes_what_it_would_have_taken(wrong: dict[str, int]) -> None:
+    """Its blocks are gone, and nothing is left in its half for a later one to add."""
+    refused = {"m": ["shape"], "mode": ["mode"], "accumulate": ["mode"]}[next(iter(wrong))]
+    refused = ["activation"] if wrong == {"m": 2} else refused
+    engine, _ = _small(3)
+    bad = replace(ONE, accumulate=STREAMED, keep=True)
+    first = 200 if "accumulate" not in wrong else 100
+    assert _play(engine, replace(bad, **wrong), replace(ONE, accumulate=STREAMED), replace(ONE, accumulate=KEPT)) == (
+        [*refused, "ok", "psum"], [first + 1])
+    engine, _ = _small(3)
+    again = replace(ONE, keep=True, **wrong)
+    assert _play(engine, replace(ONE, keep=True), again, replace(ONE, accumulate=KEPT)) == (
+        ["ok", *refused, "psum"], [])
+
+
+def test_a_command_of_no_size_takes_no_block() -> None:
+    engine, _ = _small(1)
+    for size in ("m", "k", "n"):
+        bad = replace(ONE, release_activation=size != "n", release_weight=size != "m", **{size: 0})
+        assert engine.command(replace(bad, accumulate=STREAMED if size != "k" else NONE)) == Response("shape", 0)
+    assert _play(engine, replace(ONE, accumulate=STREAMED)) == (["ok"], [101])
 
 
 def test_numbers_of_modes_and_statuses_are_those_of_the_hardware():
     assert [mode.name.lower() for mode in ArrayMode] == list(MODES)
     assert [status.name.lower() for status in EngineStatus] == list(STATUS)
+    assert [source.name.lower() for source in PsumSource] == list(SOURCES)
+    assert [s.value for s in PsumSource] == [NONE, STREAMED, KEPT]
     assert [m.value for m in ArrayMode] == list(range(len(MODES)))
     assert [s.value for s in EngineStatus] == list(range(len(STATUS)))
     assert [f.name for f in fields(Command)] == list(dict(gemm_command))

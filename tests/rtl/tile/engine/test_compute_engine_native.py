@@ -4,16 +4,30 @@ For random operands of any size, every mode gives what numpy gives, and every re
 model; sizes beyond the local memories go through accumulating commands.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from rtl.tile.engine.compute_engine import ComputeEngine
-from sim_models.golden.tile.engine.compute_engine import Response, cycles, gap, steps
-from sim_models.mapping.gemm import MODES, Command, Program, activation_block, psum_block, weight_block
+from sim_models.golden.tile.engine.compute_engine import STATUS, Response, cycles, gap, steps
+from sim_models.mapping.gemm import (
+    KEPT,
+    MODES,
+    NONE,
+    SOURCES,
+    STREAMED,
+    Command,
+    Program,
+    activation_block,
+    psum_block,
+    weight_block,
+)
 from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
 from tb.common.native import NativeLibrary, NativeSim, NativeTimeout
+from tb.common.timings import at_every_timing
 from tb.tile.engine.engine_host import EngineHost
 from tb.tile.engine.engine_sessions import Session, SessionMaker, check_results
 from tests.designs.run import BUILDS
@@ -164,41 +178,165 @@ def wide() -> EngineHost:
     return EngineHost(p, BUILDS, library=NativeSim(ComputeEngine(p), BUILDS).library)
 
 
-def _operands(host: EngineHost, c: Command, gen: np.random.Generator, late: bool = False) -> np.ndarray:
-    """Push operands of a command, the weights a while after the activations if ``late``; the product."""
+def _operands(host: EngineHost, c: Command, gen: np.random.Generator) -> np.ndarray:
+    """Push operands of a command; the product."""
     x, w = gen.integers(-8, 8, (c.m, c.k)), gen.integers(-8, 8, (c.k, c.n))
-    host.sim.push("i_activation", host.codecs.block("i_activation", c.activation_half, activation_block(host.p, x)))
-    if late:
-        host.sim.step(40)
-    host.sim.push("i_weight", host.codecs.block("i_weight", c.weight_half, weight_block(host.p, w)))
+    host.sim.push("i_activation", host.codecs.block("i_activation", activation_block(host.p, x), c.activation_half))
+    host.sim.push("i_weight", host.codecs.block("i_weight", weight_block(host.p, w), c.weight_half))
     return x @ w
 
 
-def _answers(host: EngineHost, commands: list[Command], wanted: list[np.ndarray]) -> list[str]:
-    """Statuses of commands; all results since the last call are compared."""
+def _answers(host: EngineHost, count: int, wanted: Sequence[np.ndarray], limit: int = 5000) -> list[str]:
+    """Statuses of so many commands; all results since the last call are compared."""
     sim = host.sim
-    sim.push("i_command", host.codecs.commands(commands))
-    sim.run({"o_response": sim.total("o_response") + len(commands)}, 5000)
-    sim.step(200)
+    beats = sum(len(psum_block(host.p, out)) for out in wanted)
+    sim.run({stream: sim.total(stream) - sim.available(stream) + wait
+             for stream, wait in (("o_response", count), ("o_result", beats))}, limit)
+    sim.step(40)
     payloads = sim.take("o_result")[0]
-    assert bool(len(payloads)) == bool(wanted)
-    if wanted:
-        check_results(host.codecs, payloads, wanted, "results")
-    return [r.status for r in host.codecs.responses(sim.take("o_response")[0])]
+    assert len(payloads) == beats
+    if beats:
+        check_results(host.codecs, payloads, list(wanted), "results")
+    return [r.status for r in host.codecs.responses(sim.take("o_response", count)[0])]
 
 
-def test_release_of_a_refused_command_comes_in_its_turn(wide: EngineHost) -> None:
-    """A block that is queued on the answer to a refused command is not lost to the release of an earlier one."""
-    gen = np.random.default_rng(0)
-    wide.sim.reset()
-    sim, good = wide.sim, Command(m=1, k=2, n=16)
-    for _ in range(3):
-        first = _operands(wide, good, gen)
-        sim.push("i_command", wide.codecs.commands([good, Command(m=0, k=1, n=1)]))
-        sim.run({"o_response": sim.total("o_response") + 2}, 500)
-        assert [r.status for r in wide.codecs.responses(sim.take("o_response")[0])] == ["ok", "shape"]
-        second = _operands(wide, good, gen, late=True)
-        assert _answers(wide, [good], [first, second]) == ["ok"]
+def _check_session(host: EngineHost, session: Session, payloads: dict[str, np.ndarray]) -> None:
+    """Compare the answers to a session, and its results, with those of the golden model."""
+    answers = host.codecs.responses(payloads["o_response"])
+    for i, (got, want) in enumerate(zip(answers, session.responses, strict=True)):
+        assert got == want, f"command {i}: {session.commands[i]}"
+    if session.outputs:
+        check_results(host.codecs, payloads["o_result"], session.outputs, "results")
+
+
+def test_any_timing_gives_the_same_answers(library: tuple[ComputeEngineParams, NativeLibrary]) -> None:
+    """Random sessions, each stream held back or ahead of all others: statuses, cycles and results stay the same.
+
+    Faults excluded: a streamed block of partial sums that an earlier command takes, or that kept results replace; a
+    refused command that releases its blocks if they have come by then.
+    """
+    p, compiled = library
+    gen = np.random.default_rng(12)
+    host = EngineHost(p, BUILDS, library=compiled)
+    maker = SessionMaker(p, gen)
+    seen: set[tuple[int, bool, str]] = set()
+    for _ in range(20):
+        session = maker.make(30)
+        beats = {stream: np.concatenate(blocks) for stream, blocks in session.beats.items() if blocks}
+        at_every_timing(host.sim, {**beats, "i_command": host.codecs.commands(session.commands)},
+                        {"o_response": len(session.responses), "o_result": session.result_beats(p)},
+                        partial(_check_session, host, session), limit=LIMIT)
+        seen |= {(c.accumulate, c.keep, r.status)
+                 for c, r in zip(session.commands, session.responses, strict=True)}
+    sources = NONE, STREAMED, KEPT
+    assert seen >= {(source, keep, "ok") for source in sources for keep in (False, True)}
+    both = {(source, status) for source, _, status in seen}
+    assert both >= {(source, status) for source in sources for status in STATUS} - {(NONE, "psum")}
+
+
+@pytest.fixture
+def four() -> EngineHost:
+    """A small engine of 4 x 4 elements, which keeps nothing from another test."""
+    return EngineHost(P(rows=4, cols=4, activation_depth=32, weight_depth=32, psum_depth=32), BUILDS)
+
+
+def _in_two_parts(host: EngineHost, commands: list[Command], block: np.ndarray, start: int, there: int,
+                  pause: int) -> None:
+    """Commands, and a block of partial sums ``start`` cycles later, or before; ``there`` beats of it at first."""
+    sim = host.sim
+    pushes = [("i_command", host.codecs.commands(commands)), ("i_psum", block[:there])]
+    for stream, beats in pushes if start >= 0 else pushes[::-1]:
+        sim.push(stream, beats)
+        sim.step(abs(start))
+    sim.step(pause)
+    sim.push("i_psum", block[there:])
+
+
+def test_a_streamed_block_belongs_to_its_command(four: EngineHost) -> None:
+    """Kept, taken up, then a streamed block for the same half: right whenever its beats come.
+
+    Once an early block was taken by the second command, or replaced by what the first one kept, without a word.
+    """
+    gen = np.random.default_rng(5)
+    held = {"psum_half": 1, "release_activation": False, "release_weight": False}
+    commands = [Command(m=4, k=8, n=4, accumulate=source, keep=source == NONE, **held)
+                for source in (NONE, KEPT, STREAMED)]
+    product = _operands(four, commands[0], gen)
+    for start in range(-8, 100):
+        psum = gen.integers(-99, 99, (4, 4))
+        block = four.codecs.block("i_psum", psum_block(four.p, psum))
+        _in_two_parts(four, commands, block, start, int(gen.integers(len(block) + 1)), int(gen.integers(40)))
+        assert _answers(four, 3, [2 * product, product + psum]) == ["ok"] * 3
+
+
+@pytest.mark.parametrize("wrong", [{"m": 200}, {"mode": 3}, {"accumulate": len(SOURCES)}, {"k": 7, "n": 64}])
+def test_a_refused_command_takes_its_blocks_whenever_they_come(four: EngineHost, wrong: dict[str, int]) -> None:
+    """The blocks sent for a wrong command are gone with it, at any time; those for the next one are not."""
+    gen = np.random.default_rng(6)
+    sim = four.sim
+    good = Command(m=3, k=8, n=4, accumulate=STREAMED)
+    refused = replace(good, **wrong)
+    for start in range(-40, 60, 3):
+        first = [("i_command", four.codecs.commands([refused, good]))]
+        x, psum = gen.integers(-8, 8, (2, 3, 8)), gen.integers(-99, 99, (2, 3, 4))
+        w = gen.integers(-8, 8, (2, 8, 4))
+        streamed = psum if refused.accumulate == STREAMED else psum[1:]
+        blocks = {"i_activation": [four.codecs.block("i_activation", activation_block(four.p, a), 0) for a in x],
+                  "i_weight": [four.codecs.block("i_weight", weight_block(four.p, b), 0) for b in w],
+                  "i_psum": [four.codecs.block("i_psum", psum_block(four.p, s)) for s in streamed]}
+        operands = [(stream, np.concatenate(b)) for stream, b in blocks.items()]
+        for queue in (first, operands) if start >= 0 else (operands, first):
+            for stream, beats in queue:
+                sim.push(stream, beats)
+            sim.step(abs(start))
+        status = "mode" if "mode" in wrong or "accumulate" in wrong else "shape"
+        assert _answers(four, 2, [x[1] @ w[1] + psum[1]]) == [status, "ok"]
+
+
+def test_a_command_of_no_size_takes_no_block(four: EngineHost) -> None:
+    """M, K or N of 0 is refused without waiting for blocks that have no words; the other block goes with it."""
+    gen = np.random.default_rng(7)
+    good = Command(m=1, k=4, n=4)
+    for name, taken in (("m", "i_weight"), ("k", None), ("n", "i_activation")):
+        bad = replace(good, accumulate=STREAMED if name != "k" else NONE, **{name: 0})
+        four.sim.push("i_command", four.codecs.commands([bad]))
+        if taken:
+            four.sim.step(60)
+            assert four.sim.available("o_response") == 0
+            words = 1 if taken == "i_activation" else 4
+            four.sim.push(taken, four.codecs.block(taken, np.zeros((1, 4 * words), np.int64), 0))
+        assert _answers(four, 1, []) == ["shape"]
+        product = _operands(four, good, gen)
+        four.sim.push("i_command", four.codecs.commands([good]))
+        assert _answers(four, 1, [product]) == ["ok"]
+
+
+def test_no_later_command_takes_older_sums(four: EngineHost) -> None:
+    """A command that should have kept its results is refused, and so is the one that asks for them."""
+    gen = np.random.default_rng(8)
+    keeping = Command(m=2, k=4, n=4, keep=True, release_activation=False, release_weight=False)
+    taking = replace(keeping, keep=False, accumulate=KEPT)
+    product = _operands(four, keeping, gen)
+    for bad in (replace(keeping, mode=3), replace(keeping, m=200), replace(keeping, m=1), replace(taking, m=1)):
+        four.sim.push("i_command", four.codecs.commands([keeping, bad, taking, keeping, taking, taking]))
+        statuses = _answers(four, 6, [2 * product])
+        assert statuses == ["ok", statuses[1], "psum", "ok", "ok", "psum"]
+        assert statuses[1] != "ok"
+
+
+def test_split_products_with_and_without_partial_sums_follow_each_other(four: EngineHost) -> None:
+    """Products whose K is cut, each behind the other in one queue: each gets its own partial sums."""
+    gen = np.random.default_rng(9)
+    for n in range(20):
+        batch = []
+        for has_psum in (False, True, bool(gen.integers(2)), True):
+            x, w = gen.integers(-128, 128, (4, 200)), gen.integers(-128, 128, (200, 4))
+            psum = gen.integers(-(1 << 30), 1 << 30, (4, 4))
+            batch.append((Program(four.p, x, w, psum if has_psum else None), x @ w + psum * has_psum))
+        assert min(len(program.commands) for program, _ in batch) > 1
+        if n:
+            _pace(four.sim, gen)
+        _check(four, batch)
 
 
 def test_kept_results_replace_those_still_in_use(wide: EngineHost) -> None:
@@ -207,62 +345,12 @@ def test_kept_results_replace_those_still_in_use(wide: EngineHost) -> None:
     maker = SessionMaker(wide.p, gen)
     wide.sim.reset()
     for n in range(16, 129, 16):
-        for first in ({"accumulate": True}, {"keep": True}):
+        for first in ({"accumulate": STREAMED}, {"keep": True}):
             session = maker.script([
                 {"m": 1, "k": 2, "n": n, **first},
                 {"m": 1, "k": 1, "n": 16, "keep": True, "activation_half": 1, "weight_half": 1},
-                {"m": 1, "k": 2, "n": 16, "accumulate": True}])
+                {"m": 1, "k": 2, "n": 16, "accumulate": KEPT}])
             _run_session(wide, session, gen, f"N = {n}, {first}")
-
-
-@pytest.mark.parametrize("half", [0, 1])
-def test_keep_finds_a_part_of_a_block(wide: EngineHost, half: int) -> None:
-    """A block whose beats have begun to come is neither mixed with kept results nor lost: the command is refused."""
-    sim, p = wide.sim, wide.p
-    sim.reset()
-    gen = np.random.default_rng(4)
-    psum = gen.integers(-99, 99, (1, 64))
-    block = wide.codecs.block("i_psum", half, psum_block(p, psum))
-    keeping = Command(m=1, k=2, n=64, keep=True, psum_half=half, release_activation=False, release_weight=False)
-    product = _operands(wide, keeping, gen)
-    for there in range(1, len(block)):
-        other = Command(m=1, k=2, n=64, keep=True, psum_half=1 - half, release_activation=False, release_weight=False)
-        using = [Command(m=1, k=2, n=64, accumulate=True, psum_half=h, release_activation=False,
-                         release_weight=False) for h in (half, 1 - half)]
-        sim.push("i_psum", block[:there])
-        sim.step(20)
-        assert _answers(wide, [keeping, other], []) == ["psum", "ok"]
-        sim.push("i_psum", block[there:])
-        assert _answers(wide, using, [product + psum, 2 * product]) == ["ok", "ok"]
-
-
-def test_keep_and_a_block_that_comes_at_any_time(wide: EngineHost) -> None:
-    """The block is there before the command, refuses it, or waits until what was kept is used: never a mixture."""
-    sim, p = wide.sim, wide.p
-    sim.reset()
-    gen = np.random.default_rng(5)
-    psum = gen.integers(-99, 99, (1, 64))
-    keeping = Command(m=1, k=2, n=64, keep=True, release_activation=False, release_weight=False)
-    using = replace(keeping, keep=False, accumulate=True)
-    product = _operands(wide, keeping, gen)
-    seen = set()
-    for start in range(-6, 24):
-        target, filled = sim.total("o_response") + 1, sim.total("i_psum") + len(psum_block(p, psum))
-        pushes = [("i_command", wide.codecs.commands([keeping])),
-                  ("i_psum", wide.codecs.block("i_psum", 0, psum_block(p, psum)))]
-        for stream, beats in pushes if start >= 0 else pushes[::-1]:
-            sim.push(stream, beats)
-            sim.step(abs(start))
-        sim.run({"o_response": target}, 500)
-        # a complete block that was there is replaced, as a block of the model is
-        status = wide.codecs.responses(sim.take("o_response")[0])[0].status
-        replaced = status == "ok" and sim.total("i_psum") == filled
-        if status == "ok":
-            assert _answers(wide, [using], [2 * product]) == ["ok"]
-        if not replaced:
-            assert _answers(wide, [using], [product + psum]) == ["ok"]
-        seen.add((status, replaced))
-    assert seen == {("ok", True), ("psum", False), ("ok", False)}
 
 
 @pytest.mark.parametrize(("m", "k", "n", "share"), [(8, 64, 64, 1.0), (9, 64, 172, 0.94), (1, 64, 172, 0.97)])
