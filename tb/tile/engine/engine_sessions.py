@@ -53,9 +53,30 @@ class Session:
     responses: list[Response] = dataclasses.field(default_factory=list)
     outputs: list[np.ndarray] = dataclasses.field(default_factory=list)
 
-    def result_beats(self, p: ComputeEngineParams) -> int:
-        """Beats of all outputs."""
-        return sum(len(out) * -(-out.shape[1] // p.cols) for out in self.outputs)
+    def queues(self, codecs: EngineCodecs) -> dict[str, np.ndarray]:
+        """Beats for every input stream that has any."""
+        queues = {stream: np.concatenate(blocks) for stream, blocks in self.beats.items() if blocks}
+        return {**queues, "i_command": codecs.commands(self.commands)}
+
+    def counts(self, p: ComputeEngineParams) -> dict[str, int]:
+        """Beats of every output stream."""
+        return {"o_response": len(self.responses),
+                "o_result": sum(len(out) * -(-out.shape[1] // p.cols) for out in self.outputs)}
+
+    def check(self, codecs: EngineCodecs, payloads: Mapping[str, np.ndarray]) -> None:
+        """Compare what came from every output stream, uint8 (n, bytes).
+
+        Raises
+        ------
+        Mismatch, AssertionError
+            An answer or a result differs.
+        """
+        answers = codecs.responses(payloads["o_response"])
+        for i, (got, want) in enumerate(zip(answers, self.responses, strict=True)):
+            assert got == want, f"command {i}: got {got}, want {want}, {self.commands[i]}"
+        assert len(payloads["o_result"]) == self.counts(codecs.p)["o_result"]
+        if self.outputs:
+            check_results(codecs, payloads["o_result"], self.outputs, "results")
 
 
 def check_results(codecs: EngineCodecs, payloads: np.ndarray, outputs: list[np.ndarray], name: str) -> None:
@@ -288,12 +309,11 @@ class SessionMaker:
             sizes[int(gen.integers(3))] = 0
             m, k, n = sizes
         elif kind == 4:
-            k = int(gen.choice([min(p.k_max + 1, LARGEST), LARGEST]))
+            k = self._beyond(p.k_max)
         elif kind == 5:
-            m = int(gen.choice([min(p.activation_depth, p.psum_depth) + 1, LARGEST]))
+            m = self._beyond(min(p.activation_depth, p.psum_depth))
         elif kind == 6:
-            most = min(p.weight_depth, p.psum_depth) * p.cols
-            n = int(gen.choice([min(most + 1, LARGEST), LARGEST]))
+            n = self._beyond(min(p.weight_depth, p.psum_depth) * p.cols)
         if mode != 3 and 3 < kind < 7 and self._holds(m, k, n):   # memories deeper than a command can ask for
             m = 0
         a, w, s = (int(h) for h in gen.integers(0, 2, 3))
@@ -307,6 +327,11 @@ class SessionMaker:
         if accumulate == STREAMED and m and n:
             self._stream("psum", (other[0], other[2]))
         return c
+
+    def _beyond(self, most: int) -> int:
+        """A size above this one that a command can name: the next, the largest, or one with a single bit set."""
+        above = [1 << bit for bit in range(DIM_WIDTH) if 1 << bit > most] or [LARGEST]
+        return int(self.gen.choice([min(most + 1, LARGEST), LARGEST, self.gen.choice(above)]))
 
     def _empty(self) -> None:
         """Release what is left, by commands that are refused."""

@@ -55,7 +55,7 @@ def _bench(p: ComputeEngineParams, session: Session, beats: dict[str, np.ndarray
         idle = f"v_{s} ? mem_{s}[at_{s}] : {{{width}{{1'bx}}}}" if s == "i_command" else f"mem_{s}[at_{s}]"
         pins += [f".{s}__valid(v_{s})", f".{s}__ready(r_{s})",
                  f".{s}__payload({idle if s in beats else f'd_{s}'})"]
-    responses, results = len(session.responses), session.result_beats(p)
+    responses, results = session.counts(p).values()
     return text + f"""
   {design.top} dut({', '.join(pins)});
   initial begin

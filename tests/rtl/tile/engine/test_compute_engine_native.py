@@ -125,30 +125,21 @@ def test_reset_in_the_middle(library: tuple[ComputeEngineParams, NativeLibrary])
         _check(host, _programs(p, gen, 2, 20))
 
 
-def _run_session(host: EngineHost, session: Session, gen: np.random.Generator, name: str) -> None:
+def _run_session(host: EngineHost, session: Session, gen: np.random.Generator) -> None:
     """Queue a session all at once, or let commands or operands wait for each other."""
-    sim = host.sim
-    beats = session.result_beats(host.p)
-    target = {"o_response": sim.total("o_response") + len(session.responses),
-              "o_result": sim.total("o_result") + beats}
-    order = [*session.beats, "i_command"]
+    sim, counts = host.sim, session.counts(host.p)
+    queues = session.queues(host.codecs)
+    order = list(queues)
     if gen.random() < 0.5:
         order.reverse()
+    target = {stream: sim.total(stream) + count for stream, count in counts.items()}
     for stream in order:
-        blocks = [host.codecs.commands(session.commands)] if stream == "i_command" else session.beats[stream]
-        for block in blocks:
-            sim.push(stream, block)
+        sim.push(stream, queues[stream])
         if gen.random() < 0.3:
             sim.step(int(gen.integers(1, 200)))
     sim.run(target, LIMIT)
     sim.step(40)
-    answers = host.codecs.responses(sim.take("o_response")[0])
-    for i, (got, want) in enumerate(zip(answers, session.responses, strict=True)):
-        assert got == want, f"{name}, command {i}: {session.commands[i]}"
-    payloads = sim.take("o_result")[0]
-    assert len(payloads) == beats
-    if beats:
-        check_results(host.codecs, payloads, session.outputs, name)
+    session.check(host.codecs, {stream: sim.take(stream)[0] for stream in counts})
 
 
 def test_sessions(library: tuple[ComputeEngineParams, NativeLibrary]) -> None:
@@ -158,10 +149,10 @@ def test_sessions(library: tuple[ComputeEngineParams, NativeLibrary]) -> None:
     host = EngineHost(p, BUILDS, library=compiled)
     maker = SessionMaker(p, gen)
     seen: set[str] = set()
-    for number in range(100):
+    for _ in range(100):
         _pace(host.sim, gen)
         session = maker.make(int(gen.integers(1, 50)))
-        _run_session(host, session, gen, f"session {number}")
+        _run_session(host, session, gen)
         seen |= {r.status for r in session.responses}
     assert seen == {"ok", "shape", "mode", "activation", "weight", "psum"}
 
@@ -200,15 +191,6 @@ def _answers(host: EngineHost, count: int, wanted: Sequence[np.ndarray], limit: 
     return [r.status for r in host.codecs.responses(sim.take("o_response", count)[0])]
 
 
-def _check_session(host: EngineHost, session: Session, payloads: dict[str, np.ndarray]) -> None:
-    """Compare the answers to a session, and its results, with those of the golden model."""
-    answers = host.codecs.responses(payloads["o_response"])
-    for i, (got, want) in enumerate(zip(answers, session.responses, strict=True)):
-        assert got == want, f"command {i}: {session.commands[i]}"
-    if session.outputs:
-        check_results(host.codecs, payloads["o_result"], session.outputs, "results")
-
-
 def test_any_timing_gives_the_same_answers(library: tuple[ComputeEngineParams, NativeLibrary]) -> None:
     """Random sessions, each stream held back or ahead of all others: statuses, cycles and results stay the same.
 
@@ -222,10 +204,8 @@ def test_any_timing_gives_the_same_answers(library: tuple[ComputeEngineParams, N
     seen: set[tuple[int, bool, str]] = set()
     for _ in range(20):
         session = maker.make(30)
-        beats = {stream: np.concatenate(blocks) for stream, blocks in session.beats.items() if blocks}
-        at_every_timing(host.sim, {**beats, "i_command": host.codecs.commands(session.commands)},
-                        {"o_response": len(session.responses), "o_result": session.result_beats(p)},
-                        partial(_check_session, host, session), limit=LIMIT)
+        at_every_timing(host.sim, session.queues(host.codecs), session.counts(p),
+                        partial(session.check, host.codecs), limit=LIMIT)
         seen |= {(c.accumulate, c.keep, r.status)
                  for c, r in zip(session.commands, session.responses, strict=True)}
     sources = NONE, STREAMED, KEPT
@@ -350,7 +330,7 @@ def test_kept_results_replace_those_still_in_use(wide: EngineHost) -> None:
                 {"m": 1, "k": 2, "n": n, **first},
                 {"m": 1, "k": 1, "n": 16, "keep": True, "activation_half": 1, "weight_half": 1},
                 {"m": 1, "k": 2, "n": 16, "accumulate": KEPT}])
-            _run_session(wide, session, gen, f"N = {n}, {first}")
+            _run_session(wide, session, gen)
 
 
 @pytest.mark.parametrize(("m", "k", "n", "share"), [(8, 64, 64, 1.0), (9, 64, 172, 0.94), (1, 64, 172, 0.97)])

@@ -8,16 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rtl.tile.engine.compute_engine import ComputeEngine
 from rtl.tile.engine.pe_array import PEArray
 from sim_models.golden.tile.engine.pe_array import run
-from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
 from sim_models.params.tile.engine.pe_array import PEArrayParams
 from tb.common.mutation import mutants, reason_of, run_mutants, survivors_table
 from tb.common.native import NativeSim
 from tb.tile.engine.array_steps import OUTPUTS, ArrayPorts, check, idle, random_steps
-from tb.tile.engine.engine_host import EngineCodecs
-from tb.tile.engine.engine_sessions import Session, SessionMaker, check_results
 from tests.designs.run import BUILDS
 
 ARRAY = PEArrayParams(rows=4, cols=4, columns_per_hop=2)
@@ -69,58 +65,3 @@ def test_array(capsys: pytest.CaptureFixture[str]) -> None:
         print(survivors_table("pe_array", report, ARRAY_REASONS))
     assert report.score >= 0.95
     assert not [str(m) for m in report.survivors if not reason_of(str(m), ARRAY_REASONS)]
-
-
-ENGINE = ComputeEngineParams(rows=4, cols=4, columns_per_hop=2, activation_depth=8, weight_depth=8, psum_depth=8)
-
-
-def _engine_stimulus() -> Callable[[NativeSim], None]:
-    """Sessions at three paces, some cut off by resets."""
-    gen = np.random.default_rng(2)
-    maker = SessionMaker(ENGINE, gen)
-    codecs, sessions = EngineCodecs(ENGINE), [maker.make(30) for _ in range(24)]
-    cuts = [maker.make(6) for _ in range(12)]
-    # one after the other in a half that is still in use
-    sessions += [maker.script([{"m": 1, "k": 4, "n": 32, first: True},
-                               {"m": 1, "k": 1, "n": n, "keep": True, "activation_half": 1, "weight_half": 1},
-                               {"m": 1, "k": 4, "n": n, "accumulate": True}])
-                 for n in (4, 12, 32) for first in ("accumulate", "keep")]
-
-    def push(sim: NativeSim, session: Session) -> None:
-        for stream, blocks in session.beats.items():
-            for block in blocks:
-                sim.push(stream, block)
-        sim.push("i_command", codecs.commands(session.commands))
-
-    def complete(sim: NativeSim, session: Session) -> None:
-        beats = session.result_beats(ENGINE)
-        push(sim, session)
-        sim.run({"o_response": sim.total("o_response") + len(session.responses),
-                 "o_result": sim.total("o_result") + beats}, 40_000)
-        sim.step(30)
-        assert codecs.responses(sim.take("o_response")[0]) == session.responses
-        payloads = sim.take("o_result")[0]
-        assert len(payloads) == beats
-        if beats:
-            check_results(codecs, payloads, session.outputs, "session")
-
-    def stimulus(sim: NativeSim) -> None:
-        sim.reset()
-        for number, session in enumerate(sessions):
-            for stream in sim.streams:
-                sim.rate(stream, (1.0, 0.6, 0.2)[number % 3 if number < 24 else 0])
-            complete(sim, session)
-        for number, session in enumerate(cuts):
-            push(sim, session)
-            sim.step(10 + 23 * number)
-            sim.reset()
-            complete(sim, sessions[number])
-    return stimulus
-
-
-def test_engine(capsys: pytest.CaptureFixture[str]) -> None:
-    """At least 90% of 150 mutants are noticed; most survivors are bits that are constant or cut off."""
-    report = run_mutants(mutants(ComputeEngine(ENGINE), 150, 1, BUILDS), _engine_stimulus())
-    with capsys.disabled():
-        print(survivors_table("compute_engine", report, {}))
-    assert report.score >= 0.9
