@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 #: what each layer may import, of this project and of others: never of a layer above it
 ALLOWED: dict[str, set[str]] = {
     "sim_models": {"sim_models", "numpy"},
-    "rtl": {"rtl", "sim_models.params", "sim_models.numerics", "amaranth"},
+    "rtl": {"rtl", "sim_models.params", "sim_models.spec", "sim_models.numerics", "amaranth"},
     "gen": {"gen", "rtl", "sim_models", "amaranth", "numpy", "pyosys", "pyslang"},
     "tb": {"tb", "gen", "rtl", "sim_models", "amaranth", "cocotb", "cocotb_tools", "filelock", "find_libpython",
            "numpy", "pyosys"},

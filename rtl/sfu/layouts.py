@@ -1,48 +1,16 @@
 """Shapes of what crosses block boundaries in ``rtl/sfu``."""
 
-from amaranth.lib import data, enum
+from amaranth.lib import data
 
 from sim_models.params.sfu.buffer_die_sfu import BufferDieSfuParams
+from sim_models.spec.sfu import SfuError
 
-__all__ = ["SfuError", "SfuOp", "sfu_beat", "sfu_command", "sfu_operands", "sfu_response"]
-
-
-
-class SfuOp(enum.Enum, shape=4):
-    """What the special function unit does to a row x; other codes are refused. All numbers are float32."""
-
-    #: x, code for code
-    COPY = 0
-    #: max(x, 0)
-    RELU = 1
-    #: x + bias
-    ADD = 2
-    #: x / (1 + e^-x)
-    SILU = 3
-    #: tanh form: x / (1 + e^(-2 sqrt(2/pi) (x + 0.044715 x^3)))
-    GELU = 4
-    #: e^(scalar x) / sum; -inf is masked
-    SOFTMAX = 5
-    #: weight x / sqrt(mean of squares + scalar)
-    RMSNORM = 6
-    #: weight (x - mean) / sqrt(variance + scalar) + bias
-    LAYERNORM = 7
+__all__ = ["sfu_beat", "sfu_command", "sfu_operands", "sfu_response"]
 
 
-class SfuError(enum.Enum, shape=3):
-    """Why a row was refused; the first fault that was found."""
 
-    OK = 0
-    #: no such operation; no beat of operands was taken
-    OP = 1
-    #: the row has more than ``max_length`` numbers
-    LENGTH = 2
-    #: a beat before the last is not full, or the last is empty behind others or does not keep its lowest lanes
-    KEEP = 3
-    #: the row of operands has another number of beats
-    OPERANDS = 4
 sfu_command = data.StructLayout({
-    "op": SfuOp,
+    "op": 4,                        # :class:`sim_models.spec.sfu.SfuOp`; other codes are refused
     "fp16": 1,                      # results are FP16 and not float32
     "affine": 1,                    # RMSNORM and LAYERNORM take weights and biases; else they are 1 and 0
     "scalar": 32,                   # float32: factor of SOFTMAX, epsilon of RMSNORM and LAYERNORM

@@ -19,11 +19,12 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.parts.pipeline import wire
-from rtl.sfu.layouts import SfuError, SfuOp, sfu_beat, sfu_command, sfu_operands, sfu_response
+from rtl.sfu.layouts import sfu_beat, sfu_command, sfu_operands, sfu_response
 from rtl.sfu.sfu_passes import SfuPass, pass_times
 from rtl.sfu.sfu_total import TotalUse
 from rtl.unit import Unit, in_reset
 from sim_models.params.sfu.buffer_die_sfu import GELU_RATIO, ONE, BufferDieSfuParams
+from sim_models.spec.sfu import SfuError, SfuOp
 
 __all__ = ["SfuControl"]
 

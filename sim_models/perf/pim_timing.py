@@ -23,8 +23,9 @@ from collections.abc import Sequence
 from sim_models.golden.pim.channel.channel_commands import Command as ChannelCommand
 from sim_models.golden.pim.channel.channel_timeline import ADD, DECODE, Timeline, Times
 from sim_models.golden.pim.stack.pim_stack import Command, Work
-from sim_models.golden.sfu.buffer_die_sfu import SfuOp, sfu_cycles
+from sim_models.golden.sfu.buffer_die_sfu import sfu_cycles
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.sfu import SfuOp
 
 __all__ = ["Course", "StackTiming", "bank_cycles"]
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from rtl.sfu.layouts import sfu_beat, sfu_command, sfu_operands
-from sim_models.golden.sfu.buffer_die_sfu import BufferDieSfu, Operands, Row, SfuAnswer, SfuOp
+from sim_models.golden.sfu.buffer_die_sfu import BufferDieSfu, Operands, Row, SfuAnswer
 from sim_models.numerics.float32 import bits
 from sim_models.params.sfu.buffer_die_sfu import BufferDieSfuParams
+from sim_models.spec.sfu import SfuOp
 from tb.arith.numbers import float32_codes
 from tb.common.packing import codec
 from tb.common.scoreboard import compare

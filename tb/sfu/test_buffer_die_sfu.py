@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from rtl.sfu.layouts import sfu_beat, sfu_command, sfu_operands, sfu_response
-from sim_models.golden.sfu.buffer_die_sfu import SfuOp, sfu_cycles
+from sim_models.golden.sfu.buffer_die_sfu import sfu_cycles
 from sim_models.numerics.float32 import bits
+from sim_models.spec.sfu import SfuOp
 from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, rng, start

@@ -19,9 +19,10 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.pim.bank.bank_pe import BankPE
 from rtl.pim.bank.dram_bank import DramBank
-from rtl.pim.bank.layouts import DramColumnOp, DramError, dram_column, dram_row, exact_sum, group_step
+from rtl.pim.bank.layouts import dram_column, dram_row, exact_sum, group_step
 from rtl.unit import Unit
 from sim_models.params.pim.bank.bank_group import BankGroupParams
+from sim_models.spec.bank import DramColumnOp, DramError
 
 __all__ = ["BANKS", "BankGroup"]
 

@@ -21,10 +21,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Value
 
 from rtl.parts.float import leading_zeros, round_nearest_even
 from rtl.parts.pipeline import Pipeline, pipeline_ports, wire
-from rtl.pim.bank.layouts import ResultFormat, exact_sum
+from rtl.pim.bank.layouts import exact_sum
 from rtl.unit import Unit
 from sim_models.numerics.float32 import NAN
 from sim_models.params.pim.bank.sum_rounder import SumRounderParams
+from sim_models.spec.bank import ResultFormat
 
 __all__ = ["SumRounder"]
 

@@ -16,9 +16,10 @@ from typing import Any
 from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from rtl.pim.bank.layouts import DramRowOp, dram_row
+from rtl.pim.bank.layouts import dram_row
 from rtl.unit import Unit
 from sim_models.params.pim.bank.dram_bank import DramBankParams
+from sim_models.spec.bank import DramRowOp
 
 __all__ = ["DramRows", "all_of", "any_of", "countdown"]
 

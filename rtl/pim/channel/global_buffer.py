@@ -16,10 +16,11 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.memory.ram import Ram
 from rtl.pim.bank.layouts import group_step
-from rtl.pim.channel.layouts import PimSpread, mac_step, pim_job
+from rtl.pim.channel.layouts import mac_step, pim_job
 from rtl.unit import Unit
 from sim_models.params.memory.ram import RamParams
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
+from sim_models.spec.channel import PimSpread
 
 __all__ = ["GlobalBuffer"]
 

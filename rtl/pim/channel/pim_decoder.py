@@ -10,10 +10,11 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
-from rtl.pim.channel.layouts import PimOp, PimSpread, PimStatus, pim_command, pim_job
+from rtl.pim.channel.layouts import pim_command, pim_job
 from rtl.unit import Unit
 from sim_models.params.memory.fifo import FifoParams
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
+from sim_models.spec.channel import PimOp, PimSpread, PimStatus
 
 __all__ = ["PimDecoder"]
 
@@ -82,7 +83,7 @@ class PimDecoder(Unit):
         faults = (
             (PimStatus.COUNT, Mux(read, 0, command.count == 0) | ((mac | read) & (command.outputs == 0))),
             (PimStatus.FORMAT, ((mac | read) & Mux(command.int8, not p.int8, not p.fp16))
-             | (mac & command.spread.as_value().all())),
+             | (mac & command.spread.all())),
             (PimStatus.ADDRESS, (write | mac) & (end > p.words)),
             (PimStatus.BUFFER, (load | mac) & ((buffer_end > p.buffer_words) | (by_four & command.base[:2].any()))),
             (PimStatus.ACCUMULATOR, (mac | read) & ((command.first >= p.accumulators)

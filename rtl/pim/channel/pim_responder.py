@@ -12,10 +12,11 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
-from rtl.pim.channel.layouts import PimStatus, PimUnit, pim_response
+from rtl.pim.channel.layouts import PimUnit, pim_response
 from rtl.unit import Unit
 from sim_models.params.memory.fifo import FifoParams
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
+from sim_models.spec.channel import PimStatus
 
 __all__ = ["PimResponder"]
 

@@ -40,16 +40,17 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.pim.bank.bank_group import BANKS, BankGroup
-from rtl.pim.bank.layouts import DramError
 from rtl.pim.channel.dram_rows import DramRows
 from rtl.pim.channel.global_buffer import GlobalBuffer
-from rtl.pim.channel.layouts import PimOp, PimStatus, PimUnit, pim_command, pim_response, sums_beat
+from rtl.pim.channel.layouts import PimUnit, pim_command, pim_response, sums_beat
 from rtl.pim.channel.mac_sequencer import MacSequencer
 from rtl.pim.channel.pim_decoder import PimDecoder
 from rtl.pim.channel.pim_responder import PimResponder
 from rtl.pim.channel.sum_reader import SumReader
 from rtl.unit import Unit, in_reset
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
+from sim_models.spec.bank import DramError
+from sim_models.spec.channel import PimOp, PimStatus
 
 __all__ = ["GROUPS", "PseudoChannel"]
 

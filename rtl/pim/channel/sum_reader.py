@@ -21,10 +21,11 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
 from rtl.pim.bank.layouts import exact_sum
-from rtl.pim.channel.layouts import PimReduce, pim_job, sums_beat
+from rtl.pim.channel.layouts import pim_job, sums_beat
 from rtl.unit import Unit
 from sim_models.params.memory.fifo import FifoParams
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
+from sim_models.spec.channel import PimReduce
 
 __all__ = ["SumReader"]
 

@@ -1,37 +1,18 @@
 """Shapes of what crosses block boundaries in ``rtl/pim/stack``."""
 
 from amaranth.hdl import signed
-from amaranth.lib import data, enum
+from amaranth.lib import data
 
-from rtl.pim.bank.layouts import ResultFormat
-from rtl.pim.channel.layouts import PimReduce, pim_command
+from rtl.pim.channel.layouts import pim_command
 from rtl.sfu.layouts import sfu_command
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.bank import ResultFormat
+from sim_models.spec.channel import PimReduce
+from sim_models.spec.stack import StackStatus, StackUnit
 
-__all__ = ["StackStatus", "StackUnit", "checked_command", "collect_job", "collected_beat", "deal_job", "dealt_word",
+__all__ = ["checked_command", "collect_job", "collected_beat", "deal_job", "dealt_word",
            "respond_job", "sfu_route", "stack_command", "stack_response"]
 
-
-
-class StackUnit(enum.Enum, shape=1):
-    """Whom a command to the stack is for."""
-
-    CHANNELS = 0
-    SFU = 1
-
-
-class StackStatus(enum.Enum, shape=3):
-    """Whether the stack carries a command out; of several faults the first in this order."""
-
-    OK = 0
-    #: as in :class:`PimStatus`; FORMAT also of a READ whose two formats do not go together
-    COUNT = 1
-    FORMAT = 2
-    ADDRESS = 3
-    BUFFER = 4
-    ACCUMULATOR = 5
-    #: no pseudo-channel is to take part
-    CHANNELS = 6
 
 
 def stack_command(p: PimStackParams) -> data.StructLayout:

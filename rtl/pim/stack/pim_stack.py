@@ -36,7 +36,6 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
-from rtl.pim.bank.layouts import DramError
 from rtl.pim.channel.pseudo_channel import PseudoChannel
 from rtl.pim.stack.layouts import collect_job, deal_job, respond_job, stack_command, stack_response
 from rtl.pim.stack.response_collector import ResponseCollector
@@ -51,6 +50,7 @@ from rtl.sfu.layouts import sfu_beat, sfu_operands, sfu_response
 from rtl.unit import Unit
 from sim_models.params.memory.fifo import FifoParams
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.bank import DramError
 
 __all__ = ["PimStack"]
 

@@ -12,13 +12,14 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
-from rtl.pim.bank.layouts import ResultFormat
-from rtl.pim.channel.layouts import PimOp
 from rtl.pim.channel.pim_decoder import PimDecoder
-from rtl.pim.stack.layouts import StackStatus, StackUnit, checked_command, stack_command
+from rtl.pim.stack.layouts import checked_command, stack_command
 from rtl.unit import Unit, in_reset
 from sim_models.params.memory.fifo import FifoParams
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.bank import ResultFormat
+from sim_models.spec.channel import PimOp
+from sim_models.spec.stack import StackStatus, StackUnit
 
 __all__ = ["StackDecoder"]
 
@@ -70,10 +71,10 @@ class StackDecoder(Unit):
         status = Signal(StackStatus)
         with m.If(command.unit == StackUnit.CHANNELS):
             for code, fault in ((StackStatus.CHANNELS, command.channels == 0),
-                                *((code, job.status.as_value() == code.value) for code in (
+                                *((code, job.status == code.value) for code in (
                                     StackStatus.ACCUMULATOR, StackStatus.BUFFER, StackStatus.ADDRESS)),
-                                (StackStatus.FORMAT, mixed | (job.status.as_value() == StackStatus.FORMAT.value)),
-                                (StackStatus.COUNT, job.status.as_value() == StackStatus.COUNT.value)):
+                                (StackStatus.FORMAT, mixed | (job.status == StackStatus.FORMAT.value)),
+                                (StackStatus.COUNT, job.status == StackStatus.COUNT.value)):
                 with m.If(fault):
                     m.d.comb += status.eq(code)
         m.d.comb += [

@@ -17,19 +17,13 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from rtl.pim.channel.layouts import PimOp, pim_command
-from rtl.pim.stack.layouts import (
-    StackStatus,
-    StackUnit,
-    checked_command,
-    collect_job,
-    deal_job,
-    respond_job,
-    sfu_route,
-)
+from rtl.pim.channel.layouts import pim_command
+from rtl.pim.stack.layouts import checked_command, collect_job, deal_job, respond_job, sfu_route
 from rtl.sfu.layouts import sfu_command
 from rtl.unit import Unit
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.channel import PimOp
+from sim_models.spec.stack import StackStatus, StackUnit
 
 __all__ = ["StackDispatcher"]
 

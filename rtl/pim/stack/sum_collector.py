@@ -15,10 +15,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from rtl.pim.channel.layouts import PimReduce, sums_beat
+from rtl.pim.channel.layouts import sums_beat
 from rtl.pim.stack.layouts import collect_job, collected_beat
 from rtl.unit import Unit
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.channel import PimReduce
 
 __all__ = ["SumCollector"]
 

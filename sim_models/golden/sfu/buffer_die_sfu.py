@@ -1,7 +1,6 @@
 """Golden model of the special function unit: rows bit for bit, and the cycles they take."""
 
 import dataclasses
-import enum
 from typing import Any
 
 import numpy as np
@@ -10,38 +9,14 @@ from sim_models.numerics.convert import float32_to_fp16, fp16_bits, int_to_float
 from sim_models.numerics.float32 import add, bits, from_bits, multiply
 from sim_models.numerics.functions import exp2, reciprocal, rsqrt
 from sim_models.params.sfu.buffer_die_sfu import GELU_CUBIC, GELU_RATIO, LOG2_E, BufferDieSfuParams
+from sim_models.spec.sfu import SfuError, SfuOp
 
-__all__ = ["BufferDieSfu", "Operands", "Row", "SfuAnswer", "SfuCycles", "SfuError", "SfuOp", "SfuResults", "rows",
+__all__ = ["BufferDieSfu", "Operands", "Row", "SfuAnswer", "SfuCycles", "SfuResults", "rows",
            "sfu_cycles"]
 
 _MINUS_INFINITY, _MINUS_LARGEST = np.float32(-np.inf), np.float32(-np.finfo(np.float32).max)
 #: partial sums over the words of a row
 _PARTS = 6
-
-
-class SfuOp(enum.IntEnum):
-    """Operations, as in ``rtl.sfu.layouts.SfuOp``."""
-
-    COPY = 0
-    RELU = 1
-    ADD = 2
-    SILU = 3
-    GELU = 4
-    SOFTMAX = 5
-    RMSNORM = 6
-    LAYERNORM = 7
-
-
-class SfuError(enum.IntEnum):
-    """Why a row was refused, as in ``rtl.sfu.layouts.SfuError``."""
-
-    OK = 0
-    OP = 1
-    LENGTH = 2
-    KEEP = 3
-    OPERANDS = 4
-
-
 #: operations that sum over the row before they have a first result
 _STORED = (SfuOp.SOFTMAX, SfuOp.RMSNORM, SfuOp.LAYERNORM)
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from rtl.pim.bank.layouts import DramError, ResultFormat
-from rtl.pim.channel.layouts import PimOp, PimReduce, PimSpread
-from rtl.pim.stack.layouts import StackStatus, StackUnit, stack_command, stack_response
+from rtl.pim.stack.layouts import stack_command, stack_response
 from rtl.pim.stack.pim_stack import PimStack
-from rtl.sfu.layouts import SfuOp, sfu_beat, sfu_operands
+from rtl.sfu.layouts import sfu_beat, sfu_operands
 from sim_models.golden.pim.stack.pim_stack import Command, Outcome, Response, Work
 from sim_models.numerics.float32 import bits
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.bank import DramError, ResultFormat
+from sim_models.spec.channel import PimOp, PimReduce, PimSpread
+from sim_models.spec.sfu import SfuOp
+from sim_models.spec.stack import StackStatus, StackUnit
 from tb.common.native import NativeLibrary, NativeSim
 from tb.common.packing import Codec
 from tb.common.scoreboard import Mismatch

@@ -5,9 +5,10 @@ import pytest
 
 from rtl.sfu.buffer_die_sfu import BufferDieSfu
 from rtl.sfu.layouts import sfu_beat, sfu_response
-from sim_models.golden.sfu.buffer_die_sfu import SfuOp, sfu_cycles
+from sim_models.golden.sfu.buffer_die_sfu import sfu_cycles
 from sim_models.numerics.float32 import bits
 from sim_models.params.sfu.buffer_die_sfu import BufferDieSfuParams
+from sim_models.spec.sfu import SfuOp
 from tb.common.native import NativeLibrary, NativeSim
 from tb.common.packing import codec
 from tb.common.scoreboard import compare

@@ -11,7 +11,6 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Mux, Signal
 
 from rtl.sfu import sfu_control
-from rtl.sfu.layouts import SfuError, SfuOp
 from rtl.sfu.sfu_control import SfuControl
 from rtl.sfu.sfu_passes import SfuPass
 from sim_models.params.arith.exp2 import Exp2Params
@@ -19,6 +18,7 @@ from sim_models.params.arith.float_adder import FloatAdderParams
 from sim_models.params.arith.float_multiplier import FloatMultiplierParams
 from sim_models.params.arith.reciprocal import ReciprocalParams
 from sim_models.params.sfu.buffer_die_sfu import BufferDieSfuParams
+from sim_models.spec.sfu import SfuError, SfuOp
 from tests.formal_tools import Bounded, Proven, Violated, check
 
 

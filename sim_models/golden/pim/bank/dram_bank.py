@@ -8,13 +8,12 @@ import dataclasses
 import numpy as np
 
 from sim_models.params.pim.bank.dram_bank import DramBankParams
+from sim_models.spec.bank import DramColumnOp, DramError, DramRowOp
 
 __all__ = ["COLUMN_OPS", "ERRORS", "ROW_OPS", "BankInputs", "DramBank"]
 
-#: names by the numbers of ``rtl.pim.bank.layouts``
-ROW_OPS = ("none", "activate", "precharge", "refresh")
-COLUMN_OPS = ("none", "read", "write")
-ERRORS = ("none", "closed", "open", "rcd", "rp", "ras", "ccd", "rtp", "wr", "wtr", "rfc", "refi")
+#: names by their codes
+ROW_OPS, COLUMN_OPS, ERRORS = (tuple(c.name.lower() for c in codes) for codes in (DramRowOp, DramColumnOp, DramError))
 _LONG_AGO = -(1 << 40)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
+from sim_models.spec.channel import PimOp, PimReduce, PimSpread, PimStatus
 
 __all__ = ["BANKS", "GROUPS", "OPS", "REDUCES", "SPREADS", "STATUSES", "Command", "status", "words"]
 
@@ -11,10 +12,8 @@ GROUPS = 4
 BANKS = 4
 
 #: names by the numbers that stand in a command or response; a spread of 3 means nothing
-OPS = ("load", "write", "mac", "read")
-SPREADS = ("all", "bank", "group", "invalid")
-REDUCES = ("none", "bank", "group", "all")
-STATUSES = ("ok", "count", "format", "address", "buffer", "accumulator")
+OPS, REDUCES, STATUSES = (tuple(c.name.lower() for c in codes) for codes in (PimOp, PimReduce, PimStatus))
+SPREADS = (*(c.name.lower() for c in PimSpread), "invalid")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,16 +10,18 @@ from numpy.typing import NDArray
 
 from sim_models.golden.pim.channel.channel_commands import Command as ChannelCommand
 from sim_models.golden.pim.channel.channel_commands import status as channel_status
-from sim_models.golden.sfu.buffer_die_sfu import SfuError, SfuOp, rows
+from sim_models.golden.sfu.buffer_die_sfu import rows
 from sim_models.numerics.exact_sums import Sums, dot, rounded, zeros
 from sim_models.numerics.float32 import bits
 from sim_models.params.pim.stack.pim_stack import PimStackParams
+from sim_models.spec.sfu import SfuError, SfuOp
+from sim_models.spec.stack import StackStatus
 
 __all__ = ["STATUSES", "Command", "Outcome", "PimStack", "Response", "Work", "status", "words_of"]
 
 
 #: of responses, by their numbers
-STATUSES = ("ok", "count", "format", "address", "buffer", "accumulator", "channels")
+STATUSES = tuple(code.name.lower() for code in StackStatus)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

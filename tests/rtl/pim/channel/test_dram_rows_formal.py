@@ -10,9 +10,9 @@ import pytest
 from amaranth.hdl import Assert, Assume, Elaboratable, Module
 
 from rtl.pim.bank.dram_bank import DramBank
-from rtl.pim.bank.layouts import DramColumnOp, DramError
 from rtl.pim.channel import dram_rows
 from sim_models.params.pim.bank.dram_bank import DramBankParams
+from sim_models.spec.bank import DramColumnOp, DramError
 from tests.formal_tools import Proven, Violated, check
 
 TIMING = {"rcd": 2, "rp": 2, "ras": 3, "ccd": 2, "cl": 3, "rtp": 2, "wr": 5, "wtr": 2, "rfc": 2, "refi": 30}
