@@ -1,0 +1,1 @@
+"""Float pipelines: operands in every cycle, results a stated number of cycles later."""

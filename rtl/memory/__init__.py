@@ -1,0 +1,1 @@
+"""Storage: ``ram`` with one write and one read port, and ``fifo``."""

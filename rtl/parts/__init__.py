@@ -1,0 +1,4 @@
+"""Pieces of hardware that many blocks use and that are no modules of their own.
+
+``float`` takes numbers apart and rounds them, ``pipeline`` lays registers, ``pick`` selects among many values.
+"""

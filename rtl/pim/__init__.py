@@ -1,1 +1,5 @@
-"""Processing in memory: what stands beside the banks of a stack, and its buffer die (SADDLE IV-C)."""
+"""Processing in memory (SADDLE III and IV-C).
+
+``bank``: a DRAM bank and its processing element. ``channel``: 16 banks in lockstep under a command decoder.
+``stack``: pseudo-channels side by side with the special function unit.
+"""

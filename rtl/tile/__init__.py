@@ -1,0 +1,4 @@
+"""SPECTRA's tile.
+
+``engine``: the array with its feeders and local memories.
+"""

@@ -1,0 +1,5 @@
+"""The arithmetic of the machine, bit for bit, on arrays of codes.
+
+``float32`` adds, multiplies and compares; ``convert`` changes formats; ``functions`` and ``tables`` give exp2 and
+reciprocals; ``rows`` has sums and products of rows in a stated order, ``exact_sums`` those without rounding.
+"""

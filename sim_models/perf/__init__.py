@@ -1,0 +1,4 @@
+"""Timing models that need no simulation.
+
+``pim_timing`` follows a program through a PIM stack.
+"""

@@ -1,0 +1,4 @@
+"""The demonstration: a real model's matrices through simulated Verilog.
+
+``demo`` runs it, ``models`` loads and speaks.
+"""

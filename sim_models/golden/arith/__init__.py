@@ -1,0 +1,1 @@
+"""Golden models of the blocks in ``rtl/arith``."""

@@ -1,0 +1,4 @@
+"""Readers of model files.
+
+``gguf`` reads GGUF.
+"""

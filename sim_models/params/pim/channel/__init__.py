@@ -1,0 +1,1 @@
+"""Parameters of the blocks in ``rtl/pim/channel``."""
