@@ -88,7 +88,7 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
           "SADDLE IV", benchmark="manager"),
     Block("manager_registers", "manager", "the Manager's switches and counters on AXI4-Lite", "SADDLE IV"),
     Block("saddle_manager", "manager", "the Manager whole: logits in, texts out, registers and interrupt",
-          "SADDLE IV"),
+          "SADDLE IV", benchmark="manager"),
     Block("bank_pe", "pim/bank", "exact dot products of FP16 or int8 words beside a bank", "SADDLE IV-C"),
     Block("sum_rounder", "pim/bank", "an exact sum rounded once, to float32, FP16 or int32", "SADDLE IV-C"),
     Block("dram_bank", "pim/bank", "a bank for simulation: rows, words, and a checker of DRAM timing", "SADDLE III"),

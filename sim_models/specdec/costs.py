@@ -1,8 +1,8 @@
 """Cycles of draft steps and verification passes where operators can run near the banks or on tiles (SADDLE IV-C).
 
 Near the banks a weight meets one row in the cycle in which it is read: time grows with the rows. Tiles read
-``RATIO`` times slower and use each weight for all rows of a step, until they are bound by their arithmetic. So the
-crossover is at ``RATIO`` rows for each weight (papers: 18 TB/s and 2 TB/s a device).
+``ratio`` times slower and use each weight for all rows of a step, until they are bound by their arithmetic. So the
+crossover is at ``ratio`` rows for each weight (papers: 18 TB/s and 2 TB/s a device).
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ import dataclasses
 __all__ = ["PAPER", "PIM", "RATIO", "TILES", "MappedCosts"]
 
 PIM, TILES = 0, 1
-#: bandwidth near the banks over that of the tiles
+#: bandwidth near the banks over that of the tiles, in SADDLE
 RATIO = 9
 
 
@@ -29,7 +29,11 @@ class MappedCosts:
     row: int
         The target's FC layers: the arithmetic of a row, which counts when all rows take longer than the weights.
     attention: int
-        The target's attention near the banks, a row; on tiles ``RATIO`` times that for a request, whatever its rows.
+        The target's attention near the banks, a row; on tiles ``ratio`` times that for a request, whatever its rows.
+    communication: int
+        Between draft and target, a draft step: the time in which its tokens travel.
+    ratio: int
+        Bandwidth near the banks over that of the tiles.
     """
 
     fc: int
@@ -37,15 +41,18 @@ class MappedCosts:
     weights: int
     row: int
     attention: int
+    communication: int = 0
+    ratio: int = RATIO
 
     def draft(self, requests: int, place: int) -> int:
         """A step of so many requests, with the FC layers in a place."""
-        return self.fc * (RATIO if place == TILES else requests) + self.draft_attention * requests
+        return (self.fc * (self.ratio if place == TILES else requests) + self.draft_attention * requests
+                + self.communication)
 
     def verify(self, requests: int, rows: int, place: int) -> int:
         """A pass with so many requests and rows, with the attention in a place."""
         return (max(self.weights, self.row * rows)
-                + self.attention * (RATIO * requests if place == TILES else rows))
+                + self.attention * (self.ratio * requests if place == TILES else rows))
 
     @property
     def free_rows(self) -> int:
@@ -54,8 +61,9 @@ class MappedCosts:
 
     def scaled(self, divisor: int) -> "MappedCosts":
         """The same, so many times faster."""
-        return MappedCosts(**{f.name: max(1, round(getattr(self, f.name) / divisor))
-                              for f in dataclasses.fields(self)})
+        faster = {f.name: max(1, round(getattr(self, f.name) / divisor))
+                  for f in dataclasses.fields(self) if f.name not in ("communication", "ratio")}
+        return dataclasses.replace(self, **faster, communication=round(self.communication / divisor))
 
 
 #: OPT-66B and OPT-1.3B in FP16, 1,024 tokens of context, at 1 GHz: 40 stacks with 144 TB/s, 8 GPUs with 16 TB/s and

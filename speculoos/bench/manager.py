@@ -1,4 +1,4 @@
-"""``speculoos bench manager``: the RTL Manager on the shipped pair's own tokens and probabilities.
+"""``speculoos bench manager``: the RTL Manager on a pair's own tokens and probabilities.
 
 The engines around it are behavioural, with stated costs in cycles that depend on where operators run
 (:mod:`sim_models.specdec.costs`). Every text is compared with that of the target alone; a difference ends the command
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
 from speculoos.arguments import build_dir
+from speculoos.bench import manager_inputs
 from speculoos.bench.manager_report import WAITING
 from speculoos.bench.manager_trace import chrome_trace
 from speculoos.report import Report, write_atomic
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Case", "add_arguments", "cases", "costs", "maker", "row", "run"]
 
-FIXED = (2, 4, 8)
-#: how many times faster than the paper's the engines of the tables are, and those of the share of deciding
-TABLES, DECIDING = 200, 20
+#: how many times faster than the paper's the engines of the tables are
+TABLES = 200
 DECIDING_TARGET = 0.0083
 #: rows of a pass from which the tiles are bound by arithmetic, in the second setting
 FEW_ROWS = 20
-#: OPT's vocabulary
-PAPER_VOCABULARY = 50_272
+#: starts of a pass that are tried, as multiples of the batch; and one pending token, and all
+STARTS = (0.25, 0.5, 1, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +44,12 @@ class Case:
 
     Members
     -------
+    variant: str
+        Its name in the tables.
+    tau: float or None
+        Threshold of H, where there is one.
     switches: tuple of Switches
-        Settings to be tried, of which the best counts: starts of a pass, if there are several.
+        Settings to be tried, of which the best counts: starts of a pass, and lengths for the oracle.
     """
 
     variant: str
@@ -63,22 +67,32 @@ def costs() -> "dict[str, MappedCosts]":
 def add_arguments(parser: "argparse._ArgumentGroup") -> None:
     """Batches, thresholds, tokens and the timeline."""
     parser.add_argument("--batch", type=_batches, metavar="LIST", default=[1, 4, 16],
-                       help="batch sizes, as 1,4,16 (default)")
-    parser.add_argument("--tau", type=_taus, metavar="LIST", default=[0.01, 0.1, 0.5],
-                       help="thresholds of H, as 0.01,0.1,0.5 (default)")
+                        help="batch sizes, as 1,4,16 (default)")
+    parser.add_argument("--d", type=_lengths, metavar="LIST", default=[2, 4, 8],
+                        help="fixed draft lengths beside 0, as 2,4,8 (default)")
+    parser.add_argument("--tau", type=_taus, metavar="LIST", default=[0.01, 0.1, 0.3, 0.5, 0.7, 0.9],
+                        help="thresholds of H, as 0.01,0.1,0.5 (default: 0.01,0.1,0.3,0.5,0.7,0.9)")
+    parser.add_argument("--start", type=_starts_given, metavar="LIST",
+                        help="pending tokens with which an idle verifier starts while others draft, as 1,4; the best "
+                             "of each variant counts (default: 1, a quarter, half, once and twice the batch, all)")
+    parser.add_argument("--repeats", type=_repeats, metavar="N", default=1,
+                        help="batches of different prompts that each figure is the mean of (default: 1)")
     parser.add_argument("--tokens", type=_tokens, metavar="N", default=24,
                         help="tokens of each request (default: 24)")
+    parser.add_argument("--vocabulary", type=_vocabulary, metavar="N", default=50_272,
+                        help="tokens of the vocabulary for which deciding is measured (default: 50272, OPT's)")
     parser.add_argument("--timeline", type=Path, metavar="FILE.json",
-                       help="also write one run as a Chrome trace, and FILE.png")
+                        help="also write one run as a Chrome trace, and FILE.png")
+    manager_inputs.add_arguments(parser)
 
 
 def maker(args: argparse.Namespace) -> "Callable[[ManagerParams, int, int], ManagerMeter]":
-    """What builds a Manager of so many tokens a request and different prompts, when its turn has come."""
+    """What builds a Manager for so many tokens a request and different prompts, when its turn has come."""
     def make(p: "ManagerParams", tokens: int, prompts: int) -> "ManagerMeter":
         from gen.flows.doctor import require
         require("g++", "make", "perl", "verilator")
         from tb.manager.manager_meter import ManagerMeter
-        return ManagerMeter(p, build_dir(args), tokens=tokens, prompts=prompts)
+        return ManagerMeter(p, build_dir(args), manager_inputs.recorded(args, tokens, prompts))
 
     return make
 
@@ -90,25 +104,32 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
     Raises
     ------
     UserError
-        A batch has more requests than the Manager, or a file cannot be written.
+        A batch has more requests than the Manager, a length is beyond its limit, the vocabulary is beyond its
+        tokens, or a file cannot be read or written.
     """
     from speculoos.bench.manager_report import print_rows, print_summary
     from speculoos.plots import check_target
     p: ManagerParams = config.params      # pyright: ignore[reportAssignmentType]
+    machines = manager_inputs.load_machines(args.machine) if args.machine else costs()
     if max(args.batch) > p.requests:
         raise UserError(f"the Manager has {p.requests} requests, a batch of {max(args.batch)} is too many")
+    if max(args.d) > 1 << p.draft_width:
+        raise UserError(f"the Manager drafts at most {1 << p.draft_width} tokens (draft_width), not {max(args.d)}")
+    if args.vocabulary > 1 << p.token_width:
+        raise UserError(f"the Manager's tokens have {p.token_width} bits, a vocabulary of {args.vocabulary} is too "
+                        f"large")
     if args.plot:
         check_target(args.plot)
     if args.timeline and not args.timeline.parent.is_dir():
         raise UserError(f"--timeline {args.timeline}: there is no folder {args.timeline.parent}")
-    report.note("building the Manager and recording the pair")
-    meter = make(p, args.tokens, min(max(args.batch), 16))
-    rows = _measure(args, report, meter, p)
-    report.data.update(params=dataclasses.asdict(p), tokens=args.tokens, rows=rows,
-                       costs={name: dataclasses.asdict(c) for name, c in costs().items()})
-    print_rows(report, rows, costs())
+    report.note("recording the pair and building the Manager")
+    meter = make(p, args.tokens, max(args.batch) * args.repeats)
+    rows = _measure(args, report, meter, p, machines)
+    report.data.update(params=dataclasses.asdict(p), tokens=args.tokens, repeats=args.repeats, prompts=meter.prompts,
+                       rows=rows, costs={name: dataclasses.asdict(c) for name, c in machines.items()})
+    print_rows(report, rows, machines)
     report.data["summary"] = print_summary(report, rows)
-    _deciding(report, meter, p, max(args.batch))
+    _deciding(report, meter, max(args.batch), args.vocabulary, p)
     report.line(f"{meter.compared} tokens equal to the target's own")
     report.data["compared"] = meter.compared
     code = 0
@@ -120,94 +141,98 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
     return code
 
 
-def _deciding(report: Report, meter: "ManagerMeter", p: "ManagerParams", batch: int) -> None:
-    """The share of deciding, softmax included, at a ratio of costs near the paper's."""
+def _deciding(report: Report, meter: "ManagerMeter", batch: int, vocabulary: int, p: "ManagerParams") -> None:
+    """The share of deciding at the paper's costs, softmax over a whole vocabulary included, measured."""
     from sim_models.golden.manager.manager import Switches
-    from sim_models.params.manager.softmax.softmax_unit import SoftmaxUnitParams
     from sim_models.specdec.costs import PAPER
     from sim_models.specdec.fixed import quantise
-    scaled = PAPER.scaled(DECIDING)
     switches = Switches(tau=quantise(0.3), max_draft=16, start=p.entries, capacity=p.entries + p.requests)
-    c = meter.run_with_softmax(switches, batch, scaled)
+    c = meter.run_with_softmax(switches, batch, PAPER, vocabulary)
     share, softmax = c["deciding"] / c["cycles"], c["softmax"] / c["cycles"]
     state = "met" if share < DECIDING_TARGET else "missed"
-    report.line(f"deciding (softmax, H, tau, pools) at the paper's costs, {DECIDING} times faster: a step of "
-                f"{scaled.fc} cycles a request near the banks, a pass of {scaled.weights}; full, batch {batch}: "
+    report.line(f"deciding (softmax, H, tau, pools) at the paper's costs, a step of {PAPER.fc} cycles a request near "
+                f"the banks, a pass of {PAPER.weights}; {vocabulary} logits a draft token, full, batch {batch}: "
                 f"{100 * share:.2f}% of all cycles, of which with logits in the softmax unit {100 * softmax:.2f}% "
                 f"(target below {100 * DECIDING_TARGET:.2f}%: {state})")
-    unit = SoftmaxUnitParams()
-    beats = -(-PAPER_VOCABULARY // unit.lanes)
-    large = (c["drafted"] * (beats + unit.latency) + c["deciding"] - c["softmax"]) / (DECIDING * c["cycles"])
-    report.line(f"the shipped pair has {meter.vocab_size} tokens; with OPT's {PAPER_VOCABULARY} a vector takes "
-                f"{beats} cycles at {unit.lanes} logits a cycle, and the share at the paper's own costs would be "
-                f"{100 * large:.2f}% (computed)")
-    report.data["deciding"] = {"costs": dataclasses.asdict(scaled), "batch": batch, "share": share,
-                               "softmax": softmax, "target": DECIDING_TARGET, "state": state,
-                               "paper_vocabulary": large, "counters": c}
+    report.data["deciding"] = {"costs": dataclasses.asdict(PAPER), "batch": batch, "vocabulary": vocabulary,
+                               "share": share, "softmax": softmax, "target": DECIDING_TARGET, "state": state,
+                               "counters": c}
 
 
-def _measure(args: argparse.Namespace, report: Report, meter: "ManagerMeter",
-             p: "ManagerParams") -> list[dict[str, Any]]:
+def _measure(args: argparse.Namespace, report: Report, meter: "ManagerMeter", p: "ManagerParams",
+             machines: "dict[str, MappedCosts]") -> list[dict[str, Any]]:
     rows = []
-    settings = costs()
-    with report.progress("measuring", len(list(cases(args.tau, 1, p))) * len(args.batch) * len(settings)) as progress:
-        for setting, cost in settings.items():
-            for batch in args.batch:
-                for case in cases(args.tau, batch, p):
-                    tried = [row(setting, batch, case, s.start,
-                                 meter.run(s, batch, cost, oracle=case.variant == "oracle")[0])
-                             for s in case.switches]
-                    rows.append(max(tried, key=lambda r: r["tokens_per_1000"]))
-                    progress.step(f"{setting}, batch {batch}, {case.variant}")
+    work = [(name, batch, case) for name, cost in machines.items() for batch in args.batch
+            for case in cases(args.d, args.tau, batch, p, cost, args.start)]
+    with report.progress("measuring", len(work)) as progress:
+        for name, batch, case in work:
+            tried = [row(name, batch, case, s, [
+                meter.run(s, batch, machines[name], oracle=case.variant == "oracle", first=batch * repeat)[0]
+                for repeat in range(args.repeats)]) for s in case.switches]
+            rows.append(max(tried, key=lambda r: r["tokens_per_1000"]))
+            progress.step(f"{name}, batch {batch}, {case.variant}")
     return rows
 
 
-def cases(taus: Sequence[float], batch: int, p: "ManagerParams") -> "Iterator[Case]":
-    """All variants for a batch.
+def cases(lengths: Sequence[int], taus: Sequence[float], batch: int, p: "ManagerParams", cost: "MappedCosts",
+          starts: Sequence[int] | None = None) -> "Iterator[Case]":
+    """All variants for a batch on a machine.
 
     Fixed lengths have the mapping that is best for the batch (PIM-SD, found offline); -d, -p and -s have the FC
     layers on tiles and attention near the banks (SADDLE VI-C); full moves them. A pass takes all that is pending.
-    With ``eager`` an idle verifier starts with a token for each request, or only when nobody drafts or could.
+    With ``eager`` an idle verifier starts with so many pending tokens, or only when nobody drafts or could. The
+    oracle's drafts end before their first wrong token, at the best of all lengths and starts.
     """
     from sim_models.golden.manager.draft_controller import CONFIDENCE
     from sim_models.golden.manager.draft_controller import FIXED as LENGTH_ALONE
     from sim_models.golden.manager.manager import Switches
-    from sim_models.specdec.costs import PIM, RATIO, TILES
+    from sim_models.specdec.costs import PIM, TILES
     from sim_models.specdec.fixed import ONE, quantise
-    offline = PIM if batch < RATIO * p.lanes else TILES
+    offline = PIM if batch < cost.ratio * p.lanes else TILES
     change = dataclasses.replace
-    base = Switches(max_draft=min(16, 1 << p.draft_width), capacity=p.entries + p.requests, start=p.entries,
-                    initial=(TILES, PIM))
+    longest = min(16, 1 << p.draft_width)
+    base = Switches(max_draft=longest, capacity=p.entries + p.requests, start=p.entries, initial=(TILES, PIM))
     length = change(base, policy=LENGTH_ALONE, eager=False, dynamic=False, initial=(offline, PIM))
-    for d in (0, *FIXED):
+    fixed_lengths = [d for d in dict.fromkeys(lengths) if d]
+    for d in (0, *fixed_lengths):
         yield Case(f"d = {d}", None, (change(length, max_draft=d),))
-    yield Case("d = 4 alone", None, (change(length, max_draft=4, shared=False),))
+    if fixed_lengths:
+        middle = fixed_lengths[len(fixed_lengths) // 2]
+        yield Case(f"d = {middle} alone", None, (change(length, max_draft=middle, shared=False),))
     for tau in taus:
         full = change(base, tau=quantise(tau))
         fixed = change(full, dynamic=False)
         yield Case("-d", tau, (change(fixed, shared=False, eager=False),))
         yield Case("-p", tau, (change(fixed, eager=False),))
-        yield Case("-s", tau, _starts(fixed, batch))
-        yield Case("full", tau, _starts(full, batch))
-        yield Case("confidence", tau, (change(full, policy=CONFIDENCE),))
+        yield Case("-s", tau, _starts(fixed, batch, starts))
+        yield Case("full", tau, _starts(full, batch, starts))
+        yield Case("confidence", tau, _starts(change(full, policy=CONFIDENCE), batch, starts))
     low, high = quantise(min(taus)), quantise(max(taus))
     # light load: long drafts
     table = tuple(low + (high - low) * n // 7 for n in range(8))
-    yield Case("table", None, (change(base, taus=table),))
-    yield Case("oracle", None, _starts(change(base, tau=ONE // 2), batch))
+    yield Case("table", None, _starts(change(base, taus=table), batch, starts))
+    foreseen = [s for d in dict.fromkeys((*fixed_lengths, longest))
+                for s in _starts(change(base, tau=ONE // 2, max_draft=d), batch, starts)]
+    yield Case("oracle", None, (change(length, max_draft=0), *foreseen))
 
 
-def _starts(switches: "Switches", batch: int) -> "tuple[Switches, ...]":
-    return switches, dataclasses.replace(switches, start=batch)
+def _starts(switches: "Switches", batch: int, starts: Sequence[int] | None) -> "tuple[Switches, ...]":
+    """The same with each start: those given, or 1, parts and multiples of the batch, and all that can be pending."""
+    tried = starts or sorted({1, *(max(1, round(part * batch)) for part in STARTS)})
+    return switches, *(dataclasses.replace(switches, start=start) for start in tried if start < switches.start)
 
 
-def row(setting: str, batch: int, case: Case, start: int, c: dict[str, int]) -> dict[str, Any]:
-    """One run as the JSON document has it."""
+def row(setting: str, batch: int, case: Case, switches: "Switches", runs: Sequence[dict[str, int]]) -> dict[str, Any]:
+    """Runs of one variant as the JSON document has them: sums of their counters, and the spread of their speeds."""
+    c = {name: sum(run[name] for run in runs) for name in runs[0]}
+    speeds = [1000 * run["emitted"] / run["cycles"] for run in runs]
     return {
-        "costs": setting, "batch": batch, "variant": case.variant, "tau": case.tau, "start": start,
-        "cycles": c["cycles"], "tokens_per_1000": 1000 * c["emitted"] / c["cycles"],
+        "costs": setting, "batch": batch, "variant": case.variant, "tau": case.tau, "start": switches.start,
+        "max_draft": switches.max_draft, "cycles": c["cycles"], "tokens_per_1000": 1000 * c["emitted"] / c["cycles"],
+        "slowest": min(speeds), "fastest": max(speeds),
         "draft_length": (c["rows"] - c["served"]) / c["served"],
         "acceptance": c["accepted"] / c["drafted"] if c["drafted"] else 0.0, "wasted": c["drafted"] - c["accepted"],
+        "verifying_share": c["verifying"] / c["cycles"],
         **{name: c[name] for name in WAITING}, "deciding_share": c["deciding"] / c["cycles"], "counters": c}
 
 
@@ -233,7 +258,29 @@ def _taus(text: str) -> list[float]:
 
 
 def _tokens(text: str) -> int:
-    return _list(text, r"[0-9]{1,3}", int, lambda n: 1 <= n <= 200, "a number of tokens from 1 to 200")[0]
+    return _one(text, 1, 4096, "a number of tokens")
+
+
+def _lengths(text: str) -> list[int]:
+    return _list(text, r"[0-9]{1,2}", int, lambda n: n <= 64, "draft lengths from 0 to 64, as 2,4,8")
+
+
+def _starts_given(text: str) -> list[int]:
+    return _list(text, r"[0-9]{1,4}", int, lambda n: 1 <= n <= 4096, "numbers of pending tokens from 1 to 4096")
+
+
+def _repeats(text: str) -> int:
+    return _one(text, 1, 100, "a number of batches")
+
+
+def _vocabulary(text: str) -> int:
+    return _one(text, 2, 1 << 20, "a number of tokens")
+
+
+def _one(text: str, low: int, high: int, wanted: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII) or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"{wanted} from {low} to {high} was wanted, not {text!r}")
+    return int(text)
 
 
 def _list(text: str, form: str, kind: Callable[[str], Any], good: Callable[[Any], bool], wanted: str) -> list[Any]:

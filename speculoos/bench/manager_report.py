@@ -18,29 +18,30 @@ STEPS = (("-d", "best d", 1 / 1.22), ("-p", "-d", 1.52), ("-s", "-p", 1.24), ("f
 _LEGEND = """\
 d = 0 to 8: all requests draft, then all are verified; d = 4 alone, -d: each micro-batch by itself; -p: + Shared Pool;
 -s: + Eager Pool; full: + dynamic mapping; confidence: full, by each token's own probability; table: full, thresholds
-by load; oracle: full, and a draft ends before its first wrong token. Fixed d: the draft's FC layers where they are
-best for the batch; -d, -p, -s: on tiles; attention near the banks
-start: pending tokens with which an idle verifier starts while requests draft on, the better of one for each request
-and none; gain: over d = 0; draft: tokens of a request in a pass; accepted: share of the draft tokens; wasted: draft
-tokens; locked to idle: cycles; deciding: share of cycles in which the Manager works"""
+by load; oracle: full, where a draft ends before its first wrong token, at the best of all lengths, or d = 0. Fixed d:
+the draft's FC layers where they are best for the batch; -d, -p, -s: on tiles; attention near the banks
+start: pending tokens with which an idle verifier starts while requests draft on, the best of those tried; spread:
+between the slowest and the fastest batch of prompts; gain: over d = 0; draft: tokens of a request in a pass;
+accepted: share of the draft tokens; wasted: draft tokens; verify: share of cycles with a pass; locked to idle:
+cycles; deciding: share of cycles in which the Manager works"""
 
 
 def print_rows(report: Report, rows: Sequence[Mapping[str, Any]], costs: "Mapping[str, MappedCosts]") -> None:
     """A table for each setting."""
-    from sim_models.specdec.costs import RATIO
     for setting, c in costs.items():
         mine = [r for r in rows if r["costs"] == setting]
         alone = {r["batch"]: r["tokens_per_1000"] for r in mine if r["variant"] == "d = 0"}
         report.table(
-            ["batch", "variant", "tau", "start", "tokens/1000", "gain", "draft", "accepted", "wasted", *WAITING,
-             "deciding"],
+            ["batch", "variant", "tau", "start", "tokens/1000", "spread", "gain", "draft", "accepted", "wasted",
+             "verify", *WAITING, "deciding"],
             [[r["batch"], r["variant"], "" if r["tau"] is None else r["tau"],
-              r["start"] if r["start"] == r["batch"] else "", f"{r['tokens_per_1000']:.4f}",
+              r["start"] if r["counters"]["eager"] else "", f"{r['tokens_per_1000']:.4f}",
+              f"{r['fastest'] - r['slowest']:.4f}",
               r["tokens_per_1000"] / alone[r["batch"]], r["draft_length"], r["acceptance"], r["wasted"],
-              *(r[name] for name in WAITING), r["deciding_share"]] for r in mine],
-            f"{setting}: draft step {c.fc} a request near the banks or {RATIO * c.fc} on tiles, and "
+              r["verifying_share"], *(r[name] for name in WAITING), r["deciding_share"]] for r in mine],
+            f"{setting}: draft step {c.fc} a request near the banks or {c.ratio * c.fc} on tiles, and "
             f"{c.draft_attention} a request; pass max({c.weights}, {c.row} a row), and {c.attention} a row near the "
-            f"banks or {RATIO * c.attention} a request on tiles")
+            f"banks or {c.ratio * c.attention} a request on tiles")
         report.line()
     report.line(_LEGEND)
     report.line()
@@ -67,6 +68,8 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "full_over_fixed": speed["full"] / speed["best d"], "full_over_oracle": speed["full"] / speed["oracle"],
             "confidence_over_full": speed["confidence"] / speed["full"],
             "table_over_full": speed["table"] / speed["full"],
+            # eager drafting can hide at most all that is not verification
+            "eager_ceiling": 1 / found["-p"]["verifying_share"],
             "ratios": {name: speed[name] / speed[before] for name, before, _ in STEPS}})
     return out
 
@@ -76,11 +79,13 @@ def print_summary(report: Report, rows: Sequence[Mapping[str, Any]]) -> list[dic
     found = summary(rows)
     report.table(
         ["costs", "batch", "best d", "best tau", "full/best d", "full/oracle", "confidence/full", "table/full",
-         *(f"{name}/{before}" for name, before, _ in STEPS)],
+         *(f"{name}/{before}" for name, before, _ in STEPS), "-s/-p at most"],
         [*([s["costs"], s["batch"], s["fixed"], s["tau"], s["full_over_fixed"], s["full_over_oracle"],
-            s["confidence_over_full"], s["table_over_full"], *s["ratios"].values()] for s in found),
-         ["SADDLE Fig. 14", "", "", "", "", "", "", "", *(want for _, _, want in STEPS)]],
-        "best threshold against best fixed length and oracle; steps of SADDLE Fig. 14")
+            s["confidence_over_full"], s["table_over_full"], *s["ratios"].values(), s["eager_ceiling"]]
+           for s in found),
+         ["SADDLE Fig. 14", "", "", "", "", "", "", "", *(want for _, _, want in STEPS), ""]],
+        "best threshold against best fixed length and oracle; steps of SADDLE Fig. 14; what -s can "
+        "gain at most over -p, by the time in which -p has no pass under way")
     for name, before, want in STEPS:
         kept = [s for s in found if (s["ratios"][name] > 1) == (want > 1)]
         report.line(f"{name} {'above' if want > 1 else 'below'} {before}, as in Fig. 14: {len(kept)} of {len(found)}")

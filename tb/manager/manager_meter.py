@@ -10,7 +10,7 @@ from sim_models.params.manager.manager import ManagerParams
 from sim_models.params.manager.saddle_manager import SaddleManagerParams
 from sim_models.specdec.costs import MappedCosts
 from sim_models.specdec.fixed import ONE
-from sim_models.specdec.traces import RequestTrace, record, shipped_models
+from sim_models.specdec.traces import RequestTrace, Trace
 from tb.common.scoreboard import Mismatch
 from tb.manager.manager_engines import Engines, expected_texts
 from tb.manager.manager_machine import Machine
@@ -25,7 +25,7 @@ Intervals = list[tuple[str, int, int, int]]
 
 
 class ManagerMeter:
-    """Runs batches of the shipped pair through the Verilated Manager.
+    """Runs batches of recorded texts through the Verilated Manager.
 
     Parameters
     ----------
@@ -33,52 +33,56 @@ class ManagerMeter:
         The Manager.
     build_root:
         Folder of all builds.
-    tokens, prompts:
-        Tokens of each request; different prompts that are recorded (a larger batch repeats them).
+    trace:
+        What draft and target say; batches take its requests in turn.
 
     Members
     -------
     compared: int
         Tokens that were compared with the target's own.
+    prompts: int
+        Different requests.
 
     Notes
     -----
     A text that differs from the target's own raises :class:`tb.common.scoreboard.Mismatch`.
     """
 
-    def __init__(self, p: ManagerParams, build_root: Path, *, tokens: int, prompts: int) -> None:
+    def __init__(self, p: ManagerParams, build_root: Path, trace: Trace) -> None:
         self.p, self.compared, self._build_root = p, 0, build_root
-        draft, target, texts = shipped_models()
-        self.vocab_size = target.vocab_size
-        self.traces = record(draft, target, texts[:prompts], tokens).requests
-        self._machine = Machine(p, Switches(), build_root)
+        self.traces, self.prompts = trace.requests, len(trace.requests)
+        common = {f.name: getattr(p, f.name) for f in dataclasses.fields(ManagerParams)}
+        self._machine = Machine(ManagerParams(**common), Switches(), build_root)
 
-    def run(self, switches: Switches, batch: int, costs: MappedCosts, *, oracle: bool = False
+    def run(self, switches: Switches, batch: int, costs: MappedCosts, *, oracle: bool = False, first: int = 0
             ) -> tuple[dict[str, int], Intervals]:
-        """Counters, and the intervals of steps and passes."""
-        engines = self._engines(batch, costs, oracle)
+        """Counters, and the intervals of steps and passes, of a batch that begins with request ``first``."""
+        engines = self._engines(batch, costs, oracle, first)
         self._machine.restart(switches)
         run_streams(self._machine.sim, self.p, engines, 1 << 40, least=costs.verify(1, 1, 0))
         self._compare(engines)
         return self._machine.counters, engines.intervals
 
-    def run_with_softmax(self, switches: Switches, batch: int, costs: MappedCosts) -> dict[str, int]:
-        """Counters of the Manager with softmax unit, fed with logits in which the tokens have their probabilities."""
-        values = {f.name: getattr(self.p, f.name) for f in dataclasses.fields(ManagerParams)}
+    def run_with_softmax(self, switches: Switches, batch: int, costs: MappedCosts, vocabulary: int) -> dict[str, int]:
+        """Counters of the Manager with softmax unit, fed with logits in which the tokens have their probabilities.
+
+        ``vocabulary`` is the number of logits of a draft token.
+        """
+        values = {f.name: getattr(self.p, f.name) for f in dataclasses.fields(self.p)}
         p = SaddleManagerParams(**values)
         machine = SaddleMachine(p, switches, self._build_root)
-        feed = Feed(p, lambda _, token, probability: vector(token, probability, self.vocab_size))
+        feed = Feed(p, lambda _, token, probability: vector(token, probability, vocabulary))
 
         def payloads(request: int, token: int, probability: int) -> np.ndarray:
             return logit_payloads(p, feed.split(request, token, probability))
 
-        engines = self._engines(batch, costs, False)
+        engines = self._engines(batch, costs, False, 0)
         run_streams(machine.sim, p, engines, 1 << 40, least=costs.verify(1, 1, 0), vector=payloads)
         self._compare(engines)
         return machine.counters
 
-    def _engines(self, batch: int, costs: MappedCosts, oracle: bool) -> Engines:
-        requests = [self.traces[n % len(self.traces)] for n in range(batch)]
+    def _engines(self, batch: int, costs: MappedCosts, oracle: bool, first: int) -> Engines:
+        requests = [self.traces[(first + n) % len(self.traces)] for n in range(batch)]
         if oracle:
             requests = [_foreseen(r) for r in requests]
         return Engines(requests, costs.draft, costs.verify, lanes=self.p.lanes)

@@ -1,6 +1,7 @@
 """``speculoos bench pim``: figures and what it refuses, with a meter that needs no simulator."""
 
 import argparse
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gen.config.config import Config
+from gen.config.config import Config, resolve
 from gen.errors import UserError
-from rtl.registry import BLOCKS
 from sim_models.params.pim.stack.pim_stack import PimStackParams
 from sim_models.transformer import smollm2
 from sim_models.transformer.checkpoint import CheckpointError
@@ -40,7 +40,7 @@ class _Meter:
 
 
 def _config(p: PimStackParams) -> Config:
-    return Config(name="pim_stack", description="", block=BLOCKS["pim_stack"], params=p)
+    return dataclasses.replace(resolve("pim_stack"), params=p)
 
 
 def _args(**changes: Any) -> argparse.Namespace:
