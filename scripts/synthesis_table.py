@@ -36,10 +36,10 @@ def measure(report: Report) -> str:
     """Synthesise and make the table, in Markdown."""
     units = {name: PEArray(PEArrayParams(**mode)) for name, mode in MODES.items()}
     figures: dict[str, list[dict[str, Any]]] = {}
-    for name, target, options in (("xcup", "xcup", {}), ("xc7", "xc7", {}), ("no_dsp", "xcup", {"dsp": False}),
-                                  ("ecp5", "ecp5", {"place": True})):
+    for name, target, dsp in (("xcup", "xcup", True), ("xc7", "xc7", True), ("no_dsp", "xcup", False),
+                              ("ecp5", "ecp5", True)):
         with report.status(f"synthesising for {target}") as tell:
-            figures[name] = compare(units, target, progress=tell, **options)
+            figures[name] = compare(units, target, progress=tell, dsp=dsp, place=target == "ecp5")
     rows = [[name, *(figures[t][i]["lut_per_mac"] for t in ("xcup", "xc7", "no_dsp")), figures["xcup"][i]["dsp"],
              figures["xcup"][i]["ff"], figures["ecp5"][i]["fmax_mhz"]] for i, name in enumerate(MODES)]
     rows += [[name, *lut, 64, ff, mhz] for name, (*lut, ff, mhz) in PUBLIC.items()]
