@@ -1,4 +1,4 @@
-"""The special function unit of the buffer die: softmax, norms, activations and sums of rows of float32 numbers.
+"""The special function unit computes softmax, norms, activations and sums of rows of float32 numbers.
 
 ::
 
@@ -10,46 +10,13 @@
                    v  |     '-> SfuMaximum
                    Ram: the row
 
-A command names the operation; its row comes in beats of ``lanes`` numbers, the last of which has ``last`` and keeps
-its lowest lanes alone, or none if the row is empty. ADD takes operands (biases) as well, RMSNORM (weights) and
-LAYERNORM (both) only with ``affine``, in as many beats. Every command brings forth one row of results, as long as the
-row, and one response, which may come before the results are taken. Commands are worked off one by one.
+A command names the operation (:class:`sim_models.spec.sfu.SfuOp`); its row comes in beats of ``lanes`` numbers. Every
+command has one row of results and one response. docs/sfu.md has the operations, their arithmetic and their errors.
 
-- COPY: x; RELU: max(x, 0); ADD: x + bias. One pass over the row.
-- SILU: x / (1 + e^-x); GELU: x / (1 + e^(-2 sqrt(2/pi) (x + 0.044715 x^3))), the tanh form. One pass.
-- RMSNORM: weight x / sqrt(mean of x^2 + scalar). Two passes: squares, division.
-- SOFTMAX: e^(scalar x - maximum) / sum; -inf is masked. Three passes: running maximum, powers and sum, division.
-- LAYERNORM: weight (x - mean) / sqrt(variance + scalar) + bias. Three passes: mean, variance, division.
-
-Numbers: float32 with round to nearest even, subnormals are zeros, one NaN (COPY and RELU pass codes on as they are);
-FP16 results are rounded once more, subnormals included. The order of a sum depends on the row's length and the
-number of lanes alone: over the lanes of a beat by pairs, then over every sixth beat, then over those six sums.
-LAYERNORM subtracts the first number first, so of a constant row exactly 0 is left. NaN: a row of SOFTMAX or of a norm
-that has one is all NaN, and so is SOFTMAX's with +inf and LAYERNORM's with an infinity; the response tells of a NaN
-among the results. A divisor of 0 (a row that is all masked, a norm of zeros without epsilon) gives zeros and the flag
-``zero``. SILU and GELU of -inf are -0.
-
-Errors against the exact value (u = 2^-24), measured on random rows of up to 4096 numbers:
-
-- SOFTMAX: relative 2^-16.5 for probabilities above 2^-100, 2^-17 for those above 2^-16; never above 1. The sum of a
-  row is within (beats / 6 + levels + 5) u of 1.
-- RMSNORM: 8 ulp; LAYERNORM: (8 + beats / 64) u times the largest result. Both grow with the sum's rounding.
-- SILU: relative 2^-17.9 for results above 2^-24, 2^-17 for smaller ones; GELU: 2^-17.6 and 2^-16. Results below
-  2^-119 may be 0. As FP16 both are within 0.503 ulp for every FP16 number. GELU's tanh form is within 4.8e-4 of x
-  times the normal distribution.
-
-A fault is answered by an error, no result is right then, and the row of results ends with an empty beat, early for
-operations of one pass; what belongs to the command is taken up to its ``last`` and the next command is not touched
-by it. Unknown operations take a row, and no operands.
-
-Latency and throughput: see ``sim_models.golden.sfu.buffer_die_sfu.sfu_cycles``; a pass is a beat a cycle, and between
-passes lie up to 64 cycles with 4 lanes. With these and 1024 numbers SOFTMAX takes 857 cycles, LAYERNORM 895,
-RMSNORM 593, GELU 299, ADD 274. Pauses of any stream delay and change nothing. ``ready`` of the inputs comes from
-registers, and with ADD from the other's ``valid``; ``valid`` and payload of the outputs from registers.
-Cost with 4 lanes and 2048 numbers (Yosys, xcup): 11,100 LUT, 630 shift registers, 9,000 flip-flops, 57 DSP, 4 block
-RAM; a lane more is about 2,400 LUT and 12 DSP. ECP5 with one lane: 68 MHz (nextpnr). Four lanes
-take what a pseudo-channel sends, four sums a beat.
-No operation takes a row that is longer than ``max_length``, not even those of one pass.
+Latency and throughput: a beat a cycle in each pass over the row;
+:func:`sim_models.golden.sfu.buffer_die_sfu.sfu_cycles` is exact. Any stream may pause at any time. ``ready`` of the
+inputs comes from registers, and with ADD from the other's ``valid``; the outputs come from registers.
+Limits: no row is longer than ``max_length``.
 Reference: SADDLE III and IV-C (SFU: maximum, exponentials, adder tree, divider; norms, residuals, activations).
 """
 

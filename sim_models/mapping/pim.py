@@ -329,7 +329,7 @@ class Attention:
                                    mask=1 << i, group=int(g), bank=b)
 
     def _write_values(self, v: NDArray[np.float16], start: int, filled: int) -> Iterator[Work]:
-        """The columns of every (i, g) in which a position is new or gone, and all of them in a new block."""
+        """Write the columns of every (i, g) in which a position is new or gone, or a whole new block."""
         p, length = self.p, len(v)
         blocks = -(-length // self.block)
         padded = np.zeros((blocks * self.block, 4 * self.v_rounds), np.float16)

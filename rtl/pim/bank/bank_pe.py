@@ -1,4 +1,4 @@
-"""Processing element of a bank: dot products of word pairs, exact, into one of several accumulators (SADDLE IV-C).
+"""The processing element of a bank adds exact dot products of word pairs into accumulators (SADDLE IV-C).
 
 ::
 
@@ -18,8 +18,7 @@ the same adders; the two sums are added up on reading.
 
 Latency: `BankPEParams.latency` (7 cycles with 16 FP16 lanes) from a step to a read that finds it, which takes
 `BankPEParams.read_latency` (2) cycles. Throughput: a step and a read a cycle, in any order of accumulators, also the
-same one again and again. Cost (xcup, with memory): 247 LUTs and 1 DSP a lane for FP16, 264 and 2 for both formats;
-see docs/pim.md. No back-pressure.
+same one again and again. No back-pressure. docs/pim.md has its area.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Carries out the commands that go to the banks, WRITE and MAC, a word at a time, as fast as the banks allow.
+"""The sequencer carries out WRITE and MAC, a word at a time, as fast as the banks allow.
 
 One job is at work and one waits behind it, so the row with which it begins can be opened early, and its first word
 follows the last one of the job before without a gap.

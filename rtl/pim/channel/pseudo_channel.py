@@ -1,4 +1,4 @@
-"""A pseudo-channel: sixteen banks with processing elements in lockstep, the global buffer, and what steers them.
+"""A pseudo-channel runs sixteen banks with processing elements in lockstep, from one stream of commands.
 
 ::
 
@@ -8,29 +8,19 @@
                                       +-> sum reader <---------------------------------+--> o_sums
     i_data ---> loader, or WRITE to a bank                     responder -> o_response
 
-Commands (:class:`rtl.pim.channel.layouts.PimOp`) take effect in their order; where that cannot be seen they overlap:
-a LOAD fills one half of the global buffer while MACs read the other, a READ takes sums from one half of the
-accumulators while MACs change the other, and of two MACs the second one's first row is opened while the first one
-works. ``count`` words follow on ``i_data`` for every LOAD and WRITE, also for one that is refused, whose words are
-dropped. A command that is wrong does nothing else and is answered by a status. Each command has one response, in
-order; a READ's says that its sums were read, its last beats may still be on their way.
+Commands (:class:`sim_models.spec.channel.PimOp`) take effect in their order and overlap where that cannot be seen;
+docs/pseudo_channel.md says where. ``count`` words follow on ``i_data`` for every LOAD and WRITE. A wrong command is
+answered by a status, and its words are dropped. Each command has one response, in order.
 
-No more than 2^terms_width - 1 words may go into a sum (all banks together), which is not checked here. Accumulators
-have no value before a MAC with ``clear``, and neither buffer nor banks before they are written; a reset in the middle
-of a WRITE or LOAD leaves what was written by then.
+Limits: at most 2^terms_width - 1 words may go into a sum (all banks together), which is not checked here.
+Accumulators have no value before a MAC with ``clear``, and neither buffer nor banks before they are written.
+Activations go to all banks at once, so there is no tRRD or tFAW. Banks are models for simulation, the rest is
+hardware.
 
-The controller opens rows ahead and refreshes by itself (`dram_rows`); ``error`` tells that it broke a rule of the
-banks, which must not happen. Activations go to all banks at once, so there is no tRRD or tFAW. Banks are models for
-simulation, the rest is hardware.
-
-Latency: 4 cycles from a command to its unit; a MAC reads its first word ``rcd`` cycles later (at once if the row is
-open), and its sums are complete ``cl + 1`` cycles and the latency of `bank_pe` after its last word.
-Throughput: a word of every bank each ``ccd`` cycles. With two open rows they change without a gap where
-``rtp + rp + rcd <= (columns + 1) * ccd`` and ``ras + rp <= 2 * columns * ccd``; with one, each change takes
-``rtp + rp + rcd`` instead of ``ccd`` cycles. With HBM3 timing that is at least 0.99 of a word each ``ccd`` cycles,
-0.92 with refreshes (one open row: 0.81 and 0.75; `tests/rtl/pim/channel/test_pseudo_channel_golden.py`).
-Cost without banks and processing elements (`gen.flows.synth` of the parts, xcup, 16 lanes, 512 words of buffer): 3470
-LUT, 416 LUTRAM, 4770 FF, 1 DSP, 32 BRAM. On ECP5 the slowest part is the decoder, at 93 MHz.
+Latency: 4 cycles from a command to its unit; a MAC reads its first word ``rcd`` cycles later, and its sums are
+complete ``cl + 1`` cycles and the latency of `bank_pe` after its last word.
+Throughput: a word of every bank each ``ccd`` cycles while rows change without a gap (docs/pseudo_channel.md).
+Reference: SADDLE III.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""A PIM stack: pseudo-channels, the special function unit of the buffer die, and what moves data between them.
+"""A PIM stack joins pseudo-channels with the special function unit of the buffer die.
 
 ::
 
@@ -13,20 +13,12 @@
                   +-> o_row, o_sfu_response
 
 Commands (:func:`rtl.pim.stack.layouts.stack_command`) go to any set of pseudo-channels, or to the special function
-unit. Those to a pseudo-channel take effect in their order. Pseudo-channels do not wait for each other, except where
-sums are added over them (READ with ``across``) or words go to several of them. Sums stay exact over banks, groups and
-pseudo-channels and are rounded once. A row is the results of READs up to one with ``last``.
+unit. Those to one pseudo-channel take effect in their order. Sums stay exact over banks, groups and pseudo-channels
+and are rounded once. docs/pim_stack.md has the rules that a program must keep, and what happens to wrong commands.
 
-A command that is wrong is answered by its status and does nothing else, except that the words of a refused LOAD or
-WRITE are taken and dropped, and that a refused READ with ``last`` ends its row with an empty beat. Every command has
-a response on ``o_response``, in order: to the special function unit at once, its outcome comes on ``o_sfu_response``.
-Rules that a program must keep, since nothing else can: a command to the special function unit comes before the READs
-of its row, and at most four of them wait for their rows (`sfu_port`); every row to it ends (``last``); what it sends
-to the buffers is asked for by LOADs, one for each row.
-
-Latency and throughput: those of `pseudo_channel`; before it 3 cycles of checking, behind it 2 to collect and 4 to
-round. Sums leave at a beat of four a cycle for the whole stack. Cost, beside the pseudo-channels: four adders and
-rounders for exact sums, the special function unit, and multiplexers that grow with P.
+Latency: 3 cycles before a pseudo-channel to check a command, 2 behind it to collect sums and 4 to round them.
+Throughput: that of `pseudo_channel`; sums leave at a beat of four a cycle for the whole stack.
+Reference: SADDLE III.
 """
 
 from typing import Any

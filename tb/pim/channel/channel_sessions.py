@@ -56,7 +56,7 @@ def numbers(p: PseudoChannelParams, gen: np.random.Generator, count: int) -> np.
 
 
 def fill(p: PseudoChannelParams, gen: np.random.Generator, used: int | None = None) -> Session:
-    """Every word of the global buffer and of all banks gets a value, or the first ``used`` ones of each do."""
+    """Give every word of the global buffer and of all banks a value, or the first ``used`` ones of each."""
     size = min(used or p.words, p.words)
     commands = [Command(op="load", count=min(used or p.buffer_words, p.buffer_words))]
     commands += [Command(op="write", group=g, bank=b, count=size) for g in range(GROUPS) for b in range(BANKS)]
