@@ -46,6 +46,13 @@ class Unit(wiring.Component):
         """Registers that the block has on its bus; a block with registers overrides this."""
         return ()
 
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        """Ports that follow others after a fixed number of cycles, for the drawings in the block's page.
+
+        Each is an input (or what stands for one), an output, and the cycles from the one to the other.
+        """
+        return ()
+
     def body(self, platform: Any) -> Module:
         """The hardware itself; every subclass overrides this."""
         raise TypeError(f"{type(self).__name__} has no body(): a block describes its hardware there")

@@ -8,10 +8,13 @@ from typing import Any
 from rtl.registry import BLOCKS
 from sim_models.params.base import ParamError, Params, param
 
-__all__ = ["NAME_PATTERN", "TOP_LEVEL", "ModelParams", "derived", "is_name", "json_schema", "span"]
+__all__ = ["CLOCK_MHZ", "NAME_PATTERN", "TOP_LEVEL", "ModelParams", "derived", "is_name", "json_schema", "span"]
 
 #: a design's name, also the stem of its file
 NAME_PATTERN = r"[a-z][a-z0-9_]*"
+
+#: clock frequency that tools are asked for when nothing is said, in MHz
+CLOCK_MHZ = 100.0
 
 #: keys of a configuration file: what they are, whether they must be there
 TOP_LEVEL: dict[str, tuple[str, bool]] = {

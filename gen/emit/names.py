@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["check_name", "distinct", "plain_names", "renamed"]
+__all__ = ["check_name", "distinct", "plain_names", "renamed", "verilog_name"]
 
 _VERILOG = """
 accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind
@@ -70,6 +70,11 @@ def check_name(name: str) -> str | None:
         return "is not a plain identifier (a letter, then letters, digits and _)"
     languages = [language for language, words in _RESERVED.items() if name.lower() in words]
     return f"is a reserved word of {' and '.join(languages)}" if languages else None
+
+
+def verilog_name(name: str) -> str:
+    """``name``, with an underscore behind it if Verilog or SystemVerilog reserves it."""
+    return f"{name}_" if name in _VERILOG_WORDS else name
 
 
 _MODULE = re.compile(r"(?ms)^module .*?^end$")

@@ -29,11 +29,13 @@ class ExactProduct(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
-    a, b: In(16)
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
+    a: In(16)
+        First operand, FP16 or BF16 code.
+    b: In(16)
+        Second operand, FP16 or BF16 code.
     result: Out(32)
-        Float32 code.
+        ``a b``, float32 code.
     """
 
     block = "exact_product"

@@ -32,10 +32,11 @@ class Exp2(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     x: In(32) or In(16)
+        Exponent, float32 or FP16 code.
     result: Out(32) or Out(16)
+        2^x, code of the same format.
     """
 
     block = "exp2"

@@ -28,11 +28,13 @@ class FloatAdder(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
-    a, b: In(32)
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
+    a: In(32)
+        First operand, float32 code.
+    b: In(32)
+        Second operand, float32 code.
     result: Out(32)
-        ``a + b``; for a difference the parent inverts bit 31 of ``b``.
+        ``a + b``, float32 code; for a difference the parent inverts bit 31 of ``b``.
     """
 
     block = "float_adder"

@@ -28,11 +28,15 @@ class FloatComparator(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
-    a, b: In(32)
-    less, equal: Out(1)
-        ``a < b``, ``a == b``.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
+    a: In(32)
+        First operand, float32 code.
+    b: In(32)
+        Second operand, float32 code.
+    less: Out(1)
+        ``a < b``.
+    equal: Out(1)
+        ``a == b``.
     unordered: Out(1)
         Either is NaN; the other two are 0 then.
     """

@@ -31,14 +31,15 @@ class FloatMaximum(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     values: In(ArrayLayout(32, lanes))
+        Float32 codes, a number a lane.
     present: In(lanes)
+        Lanes that count, a bit each.
     found: Out(1)
         A lane was present.
     number: Out(32)
-        The largest; +0 if it is a zero; NaN if all present are, or none is.
+        The largest, float32 code; +0 if it is a zero; NaN if all present are, or none is.
     index: Out(range(lanes))
         Its lane; 0 if none was present. Not there if ``lanes`` is 1.
     """

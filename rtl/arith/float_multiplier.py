@@ -28,10 +28,13 @@ class FloatMultiplier(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
-    a, b: In(32)
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
+    a: In(32)
+        First operand, float32 code.
+    b: In(32)
+        Second operand, float32 code.
     result: Out(32)
+        ``a b``, float32 code.
     """
 
     block = "float_multiplier"

@@ -29,10 +29,11 @@ class FloatToHalf(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     value: In(32)
+        The number, float32 code.
     result: Out(16)
+        The same number, FP16 or BF16 code, rounded to nearest even.
     """
 
     block = "float_to_half"

@@ -28,10 +28,11 @@ class FloatToInt(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     value: In(32)
+        The number, float32 code.
     result: Out(signed(width))
+        The same number, rounded to nearest even and saturated.
     """
 
     block = "float_to_int"

@@ -29,10 +29,11 @@ class HalfToFloat(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     value: In(16)
+        The number, FP16 or BF16 code.
     result: Out(32)
+        The same number, float32 code, exact.
     """
 
     block = "half_to_float"

@@ -28,10 +28,11 @@ class IntToFloat(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     value: In(signed(width))
+        The number, an integer.
     result: Out(32)
+        The same number, float32 code, rounded to nearest even.
     """
 
     block = "int_to_float"

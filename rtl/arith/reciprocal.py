@@ -31,10 +31,11 @@ class Reciprocal(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     x: In(32)
+        Divisor, float32 code.
     result: Out(32)
+        1 / x, float32 code.
     """
 
     block = "reciprocal"

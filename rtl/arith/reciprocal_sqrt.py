@@ -34,10 +34,11 @@ class ReciprocalSqrt(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of this folder.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     x: In(32)
+        Radicand, float32 code.
     result: Out(32)
+        1 / sqrt(x), float32 code.
     """
 
     block = "reciprocal_sqrt"

@@ -26,7 +26,30 @@ _OKAY, _SLVERR = 0, 2
 
 
 def axi_lite_members(p: AxiLiteParams) -> dict[str, Any]:
-    """Members of a slave of 32 bits."""
+    """Members of a slave of 32 bits.
+
+    Members
+    -------
+    s_axil_awaddr: Byte address of a write.
+    s_axil_awprot: Protection bits of a write; not looked at.
+    s_axil_awvalid: A write address is offered.
+    s_axil_awready: It is taken in this cycle.
+    s_axil_wdata: Word of a write.
+    s_axil_wstrb: Bytes of the word that are written, a bit each.
+    s_axil_wvalid: A word is offered.
+    s_axil_wready: It is taken in this cycle.
+    s_axil_bresp: Outcome of a write: 0 OKAY, 2 SLVERR.
+    s_axil_bvalid: The outcome of a write is offered.
+    s_axil_bready: It is taken in this cycle.
+    s_axil_araddr: Byte address of a read.
+    s_axil_arprot: Protection bits of a read; not looked at.
+    s_axil_arvalid: A read address is offered.
+    s_axil_arready: It is taken in this cycle.
+    s_axil_rdata: Word that was read; 0 without one.
+    s_axil_rresp: Outcome of a read: 0 OKAY, 2 SLVERR.
+    s_axil_rvalid: The answer to a read is offered.
+    s_axil_rready: It is taken in this cycle.
+    """
     address = p.address_width
     members: dict[str, Any] = {"awaddr": In(address), "awprot": In(3), "awvalid": In(1), "awready": Out(1),
                "wdata": In(32), "wstrb": In(4), "wvalid": In(1), "wready": Out(1),
@@ -41,14 +64,23 @@ class AxiLite(Unit):
 
     Members
     -------
-    s_axil_*:
-        See :func:`axi_lite_members`.
-    write: Out(1), write_address: Out(address_width - 2), write_data: Out(32), write_strobe: Out(4)
-        A word is written in this cycle; addresses count words.
+    s_axil_*: See :func:`rtl.bus.axi_lite.axi_lite_members`.
+    write: Out(1)
+        A word is written in this cycle.
+    write_address: Out(address_width - 2)
+        Number of the word that is written.
+    write_data: Out(32)
+        Its value.
+    write_strobe: Out(4)
+        Its bytes that are written, a bit each.
     write_good: In(1)
-        There is such a word.
-    read_address: Out(address_width - 2), read_data: In(32), read_good: In(1)
-        A word is read; there is one.
+        There is such a word; answered in the same cycle.
+    read_address: Out(address_width - 2)
+        Number of the word that is read.
+    read_data: In(32)
+        Its value, answered in the same cycle.
+    read_good: In(1)
+        There is such a word; answered in the same cycle.
     """
 
     block = "axi_lite"

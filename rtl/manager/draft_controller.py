@@ -54,26 +54,46 @@ class DraftController(Unit):
         The next token of its request; of an unfinished draft (see ``may_draft``).
     update: In(stream of draft_update)
         After a verdict, before its tokens leave the pools; ``gone`` must not exceed the draft's length.
-    to_shared, to_eager: Out(stream of pool_entry)
-        To the pools.
+    to_shared: Out(stream of pool_entry)
+        Tokens for the Shared Pool.
+    to_eager: Out(stream of pool_entry)
+        Tokens for the Eager Pool.
     look: Out(request_width)
         The request of the token that is taken in this cycle.
-    verifying, behind: In(1)
-        In the cycle after: it is under verification; it has tokens in the Eager Pool.
+    verifying: In(1)
+        In the cycle after ``look``: the request is under verification.
+    behind: In(1)
+        In the cycle after ``look``: the request has tokens in the Eager Pool.
     shared_room: In(1)
         The Shared Pool takes another token.
     policy: In(DraftPolicy)
-    tabled: In(1), tau: In(16), taus: In(ArrayLayout(16, 8)), load: In(load_width)
-        Whether the table is used; thresholds, UQ1.15; live requests (0 counts as 1).
+        What ends a draft before ``max_draft``.
+    tabled: In(1)
+        The threshold is that of the table for ``load``, otherwise ``tau``.
+    tau: In(16)
+        Threshold, UQ1.15.
+    taus: In(ArrayLayout(16, 8))
+        Table of thresholds, UQ1.15, for 1, 2, 3 to 4, 5 to 8, ... 65 and more live requests.
+    load: In(load_width)
+        Live requests; 0 counts as 1.
     max_draft: In(length_width)
-    stop_at_end: In(1), end_token: In(token_width)
-    ask: In(request_width), length: Out(length_width), may_draft: Out(1)
-        A request; how long its draft is, verified tokens that were not emitted included, and whether it may draft a
-        token.
-    decided: Out(1), decision: Out(draft_decision)
-        A token was decided on, in the cycle before; for a cycle.
+        Most tokens of a request that wait for verification or are under it.
+    stop_at_end: In(1)
+        ``end_token`` ends a draft.
+    end_token: In(token_width)
+        The token that ends a text.
+    ask: In(request_width)
+        A request whose draft is in question.
+    length: Out(length_width)
+        Length of the draft of ``ask`` in this cycle, verified tokens that were not emitted included.
+    may_draft: Out(1)
+        The request of ``ask`` may draft a token.
+    decided: Out(1)
+        High for a cycle, after the one in which a token was decided on.
+    decision: Out(draft_decision)
+        With ``decided``: what follows from the token.
     h: Out(16)
-        Its H.
+        With ``decided``: H of the token, UQ1.15.
     """
 
     block = "draft_controller"

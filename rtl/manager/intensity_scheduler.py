@@ -34,21 +34,35 @@ class IntensityScheduler(Unit):
 
     Members
     -------
-    step: In(1), drafting: In(requests_width)
-        A draft step is over, and so many requests draft on; none says nothing.
-    round: In(1), tokens: In(count_width), requests: In(requests_width)
-        A verification is about to begin, of so many draft tokens of so many requests; no request says nothing.
+    step: In(1)
+        A draft step is over.
+    drafting: In(requests_width)
+        With ``step``: requests that draft on; none says nothing.
+    round: In(1)
+        A verification is about to begin.
+    tokens: In(count_width)
+        With ``round``: draft tokens in it.
+    requests: In(requests_width)
+        With ``round``: requests in it; none says nothing.
     dynamic: In(1)
         Operators may move.
-    initial_dlm_fc, initial_tlm_attention: In(Place)
-        Mapping until they do.
-    dlm_fc_low, dlm_fc_high: In(requests_width)
-        Drafting requests below which the draft model's FC layers go to the PIM, and from which to the tiles; low
-        must not exceed high.
-    tlm_attention_low, tlm_attention_high: In(threshold_width)
-        The same for the target's attention, in tokens per request with fraction_width bits behind the point.
-    dlm_fc, tlm_attention: Out(Place)
-        The mapping.
+    initial_dlm_fc: In(Place)
+        Where the draft model's FC layers run until they move.
+    initial_tlm_attention: In(Place)
+        Where the target's attention runs until it moves.
+    dlm_fc_low: In(requests_width)
+        Drafting requests below which the draft model's FC layers go to the PIM; must not exceed ``dlm_fc_high``.
+    dlm_fc_high: In(requests_width)
+        Drafting requests from which they go to the tiles.
+    tlm_attention_low: In(threshold_width)
+        Tokens per request, with fraction_width bits behind the point, below which the target's attention goes to
+        the PIM; must not exceed ``tlm_attention_high``.
+    tlm_attention_high: In(threshold_width)
+        Tokens per request, with fraction_width bits behind the point, from which it goes to the tiles.
+    dlm_fc: Out(Place)
+        Where the draft model's FC layers run.
+    tlm_attention: Out(Place)
+        Where the target's attention runs.
     moved: Out(2)
         In the cycle of a new mapping while ``dynamic``: {tlm_attention, dlm_fc} came from the other side.
     """
@@ -82,6 +96,9 @@ class IntensityScheduler(Unit):
             "tlm_attention_low": In(p.threshold_width), "tlm_attention_high": In(p.threshold_width),
             "dlm_fc": Out(Place), "tlm_attention": Out(Place), "moved": Out(2),
         })
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("step", "dlm_fc", 2), ("round", "tlm_attention", 2))
 
     def body(self, platform: Any) -> Module:
         m = Module()

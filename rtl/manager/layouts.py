@@ -1,9 +1,10 @@
 """Shapes of what crosses block boundaries in ``rtl/manager``."""
 
-from amaranth.lib import data, enum
+from amaranth.lib import enum
 
-from rtl.manager.registers import COUNTERS
+from rtl.manager.registers import COUNTERS, registers
 from rtl.manager.softmax.layouts import logits_beat
+from rtl.parts.meanings import Fields, Struct, struct
 from sim_models.params.manager.draft_controller import TAU_ENTRIES, DraftControllerParams
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.params.manager.pools.pool import H_WIDTH
@@ -14,94 +15,159 @@ __all__ = ["DraftPolicy", "Place", "VerifyKind", "draft_beat", "draft_decision",
            "request_verdict", "verify_beat"]
 
 
-
 class Place(enum.Enum, shape=1):
-    """Where an operator runs."""
+    """Where an operator runs.
 
-    #: near the banks: for operators that wait for memory
+    Members
+    -------
+    PIM: Near the banks: for operators that wait for memory.
+    TILES: On tiles (SADDLE: the GPU): for operators that compute.
+    """
+
     PIM = 0
-    #: on tiles (SADDLE: the GPU): for operators that compute
     TILES = 1
 
 
 class DraftPolicy(enum.Enum, shape=2):
-    """What makes a request stop drafting, besides the length; another number is as ``CUMULATIVE``."""
+    """What makes a request stop drafting, besides the length; another number is as ``CUMULATIVE``.
 
-    #: nothing
+    Members
+    -------
+    FIXED: Nothing.
+    CUMULATIVE: H, the product of the draft's probabilities, falls below the threshold.
+    CONFIDENCE: The token's own probability is below the threshold.
+    """
+
     FIXED = 0
-    #: H, the product of the draft's probabilities, falls below the threshold
     CUMULATIVE = 1
-    #: the token's own probability is below the threshold
     CONFIDENCE = 2
 
 
 class VerifyKind(enum.Enum, shape=2):
-    """A beat to the verify engine."""
+    """A beat to the verify engine.
 
-    #: the request takes part in the pass, with a row for its last known token; ``token`` is 0
+    Members
+    -------
+    REQUEST: The request takes part in the pass, with a row for its last known token; ``token`` is 0.
+    TOKEN: A draft token of a request that takes part, behind the request's tokens before it.
+    END: The pass is complete; all else is 0.
+    """
+
     REQUEST = 0
-    #: a draft token of a request that takes part, behind the request's tokens before it
     TOKEN = 1
-    #: the pass is complete; all else is 0
     END = 2
 
 
-def new_request(p: ManagerParams) -> data.StructLayout:
-    """A request to be decoded."""
-    return data.StructLayout({
+@struct
+def new_request(p: ManagerParams) -> Fields:
+    """A request to be decoded.
+
+    Members
+    -------
+    request: Number of the request.
+    position: Tokens of the prompt, which is the position of the first token that is emitted.
+    stop: Position from which no token is wanted any more.
+    token: The prompt's last token.
+    """
+    return {
         "request": p.request_width,
-        "position": p.position_width,   # tokens of the prompt: where the first one that is emitted will stand
-        "stop": p.position_width,       # where none is wanted any more
-        "token": p.token_width,         # the prompt's last
-    })
+        "position": p.position_width,
+        "stop": p.position_width,
+        "token": p.token_width,
+    }
 
 
-def draft_beat(p: ManagerParams) -> data.StructLayout:
-    """A request that takes part in a draft step, or the end of the step's list."""
-    return data.StructLayout({
+@struct
+def draft_beat(p: ManagerParams) -> Fields:
+    """A request that takes part in a draft step, or the end of the step's list.
+
+    Members
+    -------
+    request: Number of the request.
+    position: Position of the token that is wanted.
+    token: The token before it.
+    end: No request: all of the step were named, and the rest is 0.
+    """
+    return {
         "request": p.request_width,
-        "position": p.position_width,   # of the token wanted
-        "token": p.token_width,         # the one before it
-        "end": 1,                       # no request: all were named, and the rest is 0
-    })
+        "position": p.position_width,
+        "token": p.token_width,
+        "end": 1,
+    }
 
 
-def drafted(p: ManagerParams) -> data.StructLayout:
-    """A draft token."""
-    return data.StructLayout({
+@struct
+def drafted(p: ManagerParams) -> Fields:
+    """A draft token.
+
+    Members
+    -------
+    request: Number of the request.
+    token: The draft token.
+    probability: Probability of the token in its distribution, UQ1.15, at most 1.0.
+    """
+    return {
         "request": p.request_width, "token": p.token_width,
-        "probability": H_WIDTH,         # of this token in its distribution, UQ1.15, at most 1.0
-    })
+        "probability": H_WIDTH,
+    }
 
 
-def verify_beat(p: ManagerParams) -> data.StructLayout:
-    """A part of a verification pass."""
-    return data.StructLayout({
-        "request": p.request_width, "position": p.position_width, "token": p.token_width, "kind": VerifyKind})
+@struct
+def verify_beat(p: ManagerParams) -> Fields:
+    """A part of a verification pass.
+
+    Members
+    -------
+    request: Number of the request.
+    position: Position of the token or, of a request, of its last known one.
+    token: The draft token; 0 for a request.
+    kind: Whether it is a request, a token or the end of the pass.
+    """
+    return {
+        "request": p.request_width, "position": p.position_width, "token": p.token_width, "kind": VerifyKind}
 
 
-def request_verdict(p: ManagerParams) -> data.StructLayout:
-    """What the verify engine says about a request of its pass."""
-    return data.StructLayout({
+@struct
+def request_verdict(p: ManagerParams) -> Fields:
+    """What the verify engine says about a request of its pass.
+
+    Members
+    -------
+    request: Number of the request.
+    accepted: Tokens of the request in the pass that were accepted.
+    token: The token behind them, correction or bonus.
+    bonus: It is a bonus that a drafted token may be, see `manager`.
+    """
+    return {
         "request": p.request_width,
-        "accepted": p.length_width,     # of its tokens in the pass
-        "token": p.token_width,         # the one behind them: correction or bonus
-        "bonus": 1,                     # it is a bonus that a drafted token may be, see `manager`
-    })
+        "accepted": p.length_width,
+        "token": p.token_width,
+        "bonus": 1,
+    }
 
 
-def emitted(p: ManagerParams) -> data.StructLayout:
-    """A token of a request's text."""
-    return data.StructLayout({
+@struct
+def emitted(p: ManagerParams) -> Fields:
+    """A token of a request's text.
+
+    Members
+    -------
+    request: Number of the request.
+    position: Position of the token.
+    token: The token.
+    last: The request is complete.
+    """
+    return {
         "request": p.request_width, "position": p.position_width, "token": p.token_width,
-        "last": 1,                      # the request is complete
-    })
+        "last": 1,
+    }
 
 
-def manager_settings(p: ManagerParams) -> data.StructLayout:
-    """Run-time switches; see `rtl/manager/registers.py` for each."""
+def manager_settings(p: ManagerParams) -> Struct:
+    """Run-time switches; their meanings are those of the registers that hold them."""
     s = p.scheduler
-    return data.StructLayout({
+    texts = {field.name: field.text for register in registers(p) for field in register.fields}
+    members: Fields = {
         "policy": DraftPolicy, "tabled": 1, "shared": 1, "eager": 1, "dynamic": 1,
         "initial_dlm_fc": Place, "initial_tlm_attention": Place,
         "stop_at_end": 1, "end_token": p.token_width,
@@ -109,41 +175,77 @@ def manager_settings(p: ManagerParams) -> data.StructLayout:
         "capacity": p.rows_width, "start": p.count_width, "engines": p.lane_width + 1,
         "dlm_fc_low": s.requests_width, "dlm_fc_high": s.requests_width,
         "tlm_attention_low": s.threshold_width, "tlm_attention_high": s.threshold_width,
-    })
+    }
+    return Struct("manager_settings", "Run-time switches.", members, {name: texts[name] for name in members})
 
 
-def manager_counters() -> data.StructLayout:
-    """Counters of 32 bits that wrap round; see `rtl/manager/registers.py` for each."""
-    return data.StructLayout(dict.fromkeys(COUNTERS, 32))
+def manager_counters() -> Struct:
+    """Counters of 32 bits that wrap round; their meanings are those of :data:`rtl.manager.registers.COUNTERS`."""
+    return Struct("manager_counters", "Counters of 32 bits that wrap round.", dict.fromkeys(COUNTERS, 32), COUNTERS)
 
 
-def draft_token(p: DraftControllerParams) -> data.StructLayout:
-    """A token that the draft model has chosen."""
-    return data.StructLayout({
+@struct
+def draft_token(p: DraftControllerParams) -> Fields:
+    """A token that the draft model has chosen.
+
+    Members
+    -------
+    request: Number of the request.
+    position: Position of the token.
+    token: The token.
+    p: Its probability, UQ1.15; above 1.0 counts as 1.0.
+    final: The request's text ends here, at its length limit.
+    """
+    return {
         "request": p.request_width, "position": p.position_width, "token": p.token_width,
-        "p": H_WIDTH,               # its probability, UQ1.15; above 1.0 counts as 1.0
-        "final": 1,                 # the last to be drafted: the token behind it is the text's last, and the target's
-    })
+        "p": H_WIDTH,
+        "final": 1,
+    }
 
 
-def draft_update(p: DraftControllerParams) -> data.StructLayout:
-    """What a verdict means for a request's draft."""
-    return data.StructLayout({
+@struct
+def draft_update(p: DraftControllerParams) -> Fields:
+    """What a verdict means for a request's draft.
+
+    Members
+    -------
+    request: Number of the request.
+    restart: The draft is over, the next begins with H = 1.0.
+    gone: Without ``restart``: tokens of the draft that are verified and emitted.
+    """
+    return {
         "request": p.request_width,
-        "restart": 1,               # the draft is over, the next begins with H = 1.0
-        "gone": p.length_width,     # otherwise: tokens of the draft that are verified and emitted
-    })
+        "restart": 1,
+        "gone": p.length_width,
+    }
 
 
-def draft_decision(p: DraftControllerParams) -> data.StructLayout:
-    """What follows from a draft token."""
-    return data.StructLayout({
+@struct
+def draft_decision(p: DraftControllerParams) -> Fields:
+    """What follows from a draft token.
+
+    Members
+    -------
+    request: Number of the request.
+    stop: No token is drafted behind it for now; any of the following.
+    threshold: It is below the threshold.
+    length: The draft has its largest length, or the text its last position.
+    end: It is the end token.
+    """
+    return {
         "request": p.request_width,
-        "stop": 1,                  # any of the following: no token is drafted behind it for now
+        "stop": 1,
         "threshold": 1, "length": 1, "end": 1,
-    })
+    }
 
 
-def request_logits(p: SaddleManagerParams) -> data.StructLayout:
-    """A beat of the logits from which a request's draft token comes; all of a vector before those of the next."""
-    return data.StructLayout({"request": p.request_width, "beat": logits_beat(p.softmax)})
+@struct
+def request_logits(p: SaddleManagerParams) -> Fields:
+    """A beat of the logits from which a request's draft token comes; all of a vector before those of the next.
+
+    Members
+    -------
+    request: Number of the request.
+    beat: A beat of its vector.
+    """
+    return {"request": p.request_width, "beat": logits_beat(p.softmax)}

@@ -82,21 +82,27 @@ class Manager(Unit):
     Members
     -------
     requests: In(stream of new_request)
-        One that wants no token (``stop`` not above ``position``) is taken and forgotten.
+        New requests. One that wants no token (``stop`` not above ``position``) is taken and forgotten.
     drafted: In(stream of drafted)
         One token for each request of a step, in any order.
     verdicts: In(stream of request_verdict)
         One for each request of a pass, in any order, after the pass's end.
     draft: Out(stream of draft_beat)
+        Draft steps: the requests of each, then its end.
     verify: Out(stream of verify_beat)
+        Verification passes: the requests and draft tokens of each, then its end.
     emitted: Out(stream of emitted)
+        Tokens of the texts.
     softmax: In(softmax_events)
         What the softmax unit does that the drafted tokens come from; only counted.
     settings: In(manager_settings)
         0 rows, 0 engines stand for 1.
     counters: Out(manager_counters)
-    dlm_fc, tlm_attention: Out(Place)
-        Mapping of the movable operators for a step, or a pass, from 2 cycles after its end was taken.
+        What happened since reset.
+    dlm_fc: Out(Place)
+        Where the draft's FC layers run in a step, from 2 cycles after its end was taken.
+    tlm_attention: Out(Place)
+        Where the target's attention runs in a pass, from 2 cycles after its end was taken.
     busy: Out(1)
         Something is being decided.
     """

@@ -36,13 +36,19 @@ class ManagerRegisters(Unit):
 
     Members
     -------
-    s_axil_*:
-        AXI4-Lite slave, 8 bits of address.
+    s_axil_*: See :func:`rtl.bus.axi_lite.axi_lite_members`.
     settings: Out(manager_settings)
+        The Manager's settings.
     counters: In(manager_counters)
-    busy: In(1), dlm_fc, tlm_attention: In(Place)
-        What the Manager shows.
+        The Manager's counters.
+    busy: In(1)
+        The Manager decides something.
+    dlm_fc: In(Place)
+        Where the draft's FC layers run.
+    tlm_attention: In(Place)
+        Where the target's attention runs.
     irq: Out(1)
+        Interrupt, level-sensitive: high while completed requests are not acknowledged.
     """
 
     block = "manager_registers"

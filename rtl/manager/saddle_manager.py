@@ -54,11 +54,9 @@ class SaddleManager(Unit):
 
     Members
     -------
-    s_axil_*:
-        AXI4-Lite slave, 8 bits of address.
-    irq: Out(1)
-    requests, verdicts, draft, verify, emitted, dlm_fc, tlm_attention:
-        As of :class:`rtl.manager.manager.Manager`.
+    s_axil_*: See :func:`rtl.bus.axi_lite.axi_lite_members`.
+    irq: See :class:`rtl.manager.manager_registers.ManagerRegisters`.
+    requests, verdicts, draft, verify, emitted, dlm_fc, tlm_attention: See :class:`rtl.manager.manager.Manager`.
     logits: In(stream of request_logits)
         A vector for each request of a step, after the step's end.
     busy: Out(1)

@@ -23,7 +23,9 @@ class Fifo(Unit):
     Members
     -------
     i: In(stream of width bits)
+        Words that enter at the tail.
     o: Out(stream of width bits)
+        The same words in the same order, from the head.
     """
 
     block = "fifo"

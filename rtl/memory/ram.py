@@ -24,11 +24,17 @@ class Ram(Unit):
     Members
     -------
     write_en: In(1)
-    write_addr, read_addr: In(range(depth))
+        A word is written in this cycle.
+    write_addr: In(range(depth))
+        Its number.
     write_data: In(width)
+        Its new value.
     read_en: In(1)
-        Without it ``read_data`` holds.
+        A word is read in this cycle; without it ``read_data`` holds.
+    read_addr: In(range(depth))
+        Its number.
     read_data: Out(width)
+        The word that was read last, from the next cycle on.
     """
 
     block = "ram"
@@ -47,6 +53,9 @@ class Ram(Unit):
             "write_en": In(1), "write_addr": In(range(p.depth)), "write_data": In(p.width),
             "read_en": In(1), "read_addr": In(range(p.depth)), "read_data": Out(p.width),
         })
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("read_addr", "read_data", 1),)
 
     def body(self, platform: Any) -> Module:
         m = Module()

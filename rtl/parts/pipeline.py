@@ -16,7 +16,17 @@ __all__ = ["Pipeline", "pipeline_ports", "wire"]
 
 
 def pipeline_ports(operands: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
-    """Members of a pipeline's signature: the shapes of its operands and results, and what moves them."""
+    """Members of a pipeline's signature: the shapes of its operands and results, and what moves them.
+
+    Members
+    -------
+    enable: In(1)
+        High: everything moves on by a stage. Low: everything holds.
+    i_valid: In(1)
+        There are operands in this cycle.
+    o_valid: Out(1)
+        There is a result in this cycle: ``i_valid`` of ``stages`` cycles with ``enable`` before.
+    """
     held: Any = In(1, init=1)                            # pyright: ignore[reportCallIssue]
     return {"enable": held, "i_valid": In(1), **{name: In(shape) for name, shape in operands.items()},
             "o_valid": Out(1), **{name: Out(shape) for name, shape in results.items()}}

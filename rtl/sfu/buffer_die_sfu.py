@@ -46,10 +46,15 @@ class BufferDieSfu(Unit):
     Members
     -------
     i_command: In(stream of sfu_command)
+        Commands, which are carried out in order.
     i_row: In(stream of sfu_beat)
+        The row of numbers of each command.
     i_operands: In(stream of sfu_operands)
+        Weights and biases of commands that take them.
     o_row: Out(stream of sfu_beat)
+        The row of results of each command.
     o_response: Out(stream of sfu_response)
+        One response for each command, which may come before the results are taken.
     """
 
     block = "buffer_die_sfu"

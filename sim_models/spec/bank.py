@@ -6,18 +6,30 @@ __all__ = ["DramColumnOp", "DramError", "DramRowOp", "ResultFormat"]
 
 
 class ResultFormat(enum.IntEnum):
-    """What a sum is rounded to."""
+    """What a sum is rounded to.
 
-    #: float32 code
+    Members
+    -------
+    FLOAT32: Float32 code.
+    FP16: FP16 code in the low 16 bits, 0 above.
+    INT32: Signed integer of 32 bits, of a sum of int8 products.
+    """
+
     FLOAT32 = 0
-    #: FP16 code in the low 16 bits, 0 above
     FP16 = 1
-    #: signed integer of 32 bits, of a sum of int8 products
     INT32 = 2
 
 
 class DramRowOp(enum.IntEnum):
-    """Command to the rows of a bank."""
+    """Command to the rows of a bank.
+
+    Members
+    -------
+    NONE: No command.
+    ACTIVATE: Opens a row.
+    PRECHARGE: Closes a row.
+    REFRESH: Refreshes the bank.
+    """
 
     NONE = 0
     ACTIVATE = 1
@@ -26,7 +38,14 @@ class DramRowOp(enum.IntEnum):
 
 
 class DramColumnOp(enum.IntEnum):
-    """Command to the words of an open row."""
+    """Command to the words of an open row.
+
+    Members
+    -------
+    NONE: No command.
+    READ: Reads a word.
+    WRITE: Writes a word.
+    """
 
     NONE = 0
     READ = 1
@@ -34,12 +53,26 @@ class DramColumnOp(enum.IntEnum):
 
 
 class DramError(enum.IntEnum):
-    """Rule that a command broke; the timing rules are those of :class:`sim_models.params.dram.DramTiming`."""
+    """Rule that a command broke; the timing rules are those of :class:`sim_models.params.dram.DramTiming`.
+
+    Members
+    -------
+    NONE: No rule was broken.
+    CLOSED: READ, WRITE or PRECHARGE of a row that is not open.
+    OPEN: ACTIVATE while a row is open in its place, or REFRESH while any is.
+    RCD: READ or WRITE too early after ACTIVATE.
+    RP: ACTIVATE or REFRESH too early after PRECHARGE.
+    RAS: PRECHARGE too early after ACTIVATE.
+    CCD: READ or WRITE too early after another.
+    RTP: PRECHARGE too early after READ.
+    WR: PRECHARGE too early after the data of a WRITE.
+    WTR: READ too early after the data of a WRITE.
+    RFC: A command too early after REFRESH.
+    REFI: No REFRESH in twice the time after which one is due.
+    """
 
     NONE = 0
-    #: READ, WRITE or PRECHARGE of a row that is not open
     CLOSED = 1
-    #: ACTIVATE while a row is open in its place, or REFRESH while any is
     OPEN = 2
     RCD = 3
     RP = 4
@@ -49,5 +82,4 @@ class DramError(enum.IntEnum):
     WR = 8
     WTR = 9
     RFC = 10
-    #: no REFRESH in twice the time after which one is due
     REFI = 11

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from gen.config.schema import CLOCK_MHZ
 from speculoos.arguments import add_design
 from speculoos.report import Report
 
@@ -24,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="folder to write")
     parser.add_argument("--prefix", metavar="P", default="",
                         help="put P before the name of every module, so that designs can share a build")
+    parser.add_argument("--clock", metavar="MHZ", type=float, default=CLOCK_MHZ,
+                        help=f"clock frequency for the constraint files (default: {CLOCK_MHZ:g})")
     parser.add_argument("--force", action="store_true",
                         help="replace files of the folder that were edited since Speculoos wrote them")
 
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from gen.emit.rename import renamed
     from gen.products import write_products
     design = renamed(emit(config.block.unit(config.params)), top=config.top, prefix=args.prefix)
-    files = write_products(design, args.output, force=args.force)
+    files = write_products(design, args.output, force=args.force, clock_mhz=args.clock)
     for name in files:
         report.line(f"wrote {args.output / name}")
     report.data.update(design=config.name, block=config.block.name, top=design.top,

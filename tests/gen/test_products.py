@@ -8,11 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fusesoc.capi2.coreparser import Core2Parser
-from fusesoc.core import Core
 
 from gen import products
-from gen.emit.emit import Design, emit
+from gen.emit.emit import Design, Port, emit
 from gen.emit.process import run_process
 from gen.errors import ToolError, UserError
 from gen.flows.check import CHECKS, check_icarus, check_slang, check_verilator, check_yosys
@@ -29,7 +27,8 @@ def test_files_of_a_design(tmp_path):
     out = tmp_path / "deep" / "out"
     written = write_products(emit(Grid(SMALL)), out)
     top = "grid_r2_c2_d4"
-    assert set(written) == {"mac.v", f"{top}.v", f"{top}.f", f"{top}.core", f"{top}.vlt", "manifest.json"}
+    assert set(written) == {"mac.v", f"{top}_pkg.sv", f"{top}_inst.v", "manifest.json", *(
+        f"{top}.{end}" for end in ("v", "f", "core", "vlt", "md", "xdc", "sdc", "lpf", "pcf"))}
     assert {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in out.iterdir()} == written
     assert (out / f"{top}.f").read_text() == f"mac.v\n{top}.v\n"
     assert [p.name for p in out.parent.iterdir()] == ["out"]
@@ -65,18 +64,6 @@ def test_manifest(tmp_path):
 def test_the_same_bytes_everywhere(tmp_path):
     first, second = (write_products(emit(Grid(SMALL)), tmp_path / name) for name in ("a", "b c"))
     assert first == second
-
-
-def test_core_is_what_fusesoc_wants(tmp_path):
-    write_products(emit(Grid(SMALL)), tmp_path / "out")
-    core = Core(Core2Parser(), str(tmp_path / "out" / "grid_r2_c2_d4.core"))
-    assert str(core.name) == "speculoos:generated:grid_r2_c2_d4:0.1.0"
-    flags = {"target": "default", "is_toplevel": True}
-    assert core.get_toplevel(flags) == "grid_r2_c2_d4"
-    assert [(f["name"], f["file_type"]) for f in core.get_files(flags)] == [
-        ("mac.v", "verilogSource"), ("grid_r2_c2_d4.v", "verilogSource")]
-    lint = core.get_files({"target": "lint", "is_toplevel": True})
-    assert ("grid_r2_c2_d4.vlt", "vlt") in [(f["name"], f["file_type"]) for f in lint]
 
 
 def test_own_folder_is_replaced(tmp_path):
@@ -239,8 +226,9 @@ def test_four_tools_accept_it(make):
      r"^Yosys failed on t: Found 1 problems in 'check -assert'\.$"),
 ])
 def test_tools_refuse_what_is_wrong(check, text, message):
+    ports = Port("a", "input", 4 if "[3:0] a" in text else 1, False), Port("b", "output", 1, False)
     with pytest.raises(ToolError, match=message):
-        check(Design("t", {"t": text}, {}, {}, {}, {}, {}, Named()))
+        check(Design("t", {"t": text}, {"t": ports}, {}, {}, {}, {}, emit(Named()).unit))
 
 
 def test_missing_tools_are_named(monkeypatch):

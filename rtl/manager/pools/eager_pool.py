@@ -40,19 +40,24 @@ class EagerPool(Unit):
         A token behind the others of its request; not taken while the pool is full.
     command: In(stream of eager_command)
         All tokens of a request leave, or its first; nothing happens if there is none.
-    move: In(1), move_request: In(request_width)
-        Move a token of this request in each cycle in which that is possible, the first one first.
+    move: In(1)
+        Move a token of ``move_request`` in each cycle in which that is possible, the first one first.
+    move_request: In(request_width)
+        Whose tokens move.
     moving: Out(1)
-        One is moved in this cycle.
+        A token is moved in this cycle.
     moved: Out(stream of pool_entry)
         Tokens for the Shared Pool, in order.
     look: In(request_width)
         A request to look for.
-    look_count, look_token: Out
-        Tokens of the request that was looked for in the cycle before; the first of them, undefined without one.
+    look_count: Out(count_width)
+        Tokens of the request that was looked for in the cycle before.
+    look_token: Out(token_width)
+        The first of them, undefined without one.
     used: Out(count_width)
         Tokens in the pool.
     full: Out(1)
+        No entry is free.
     """
 
     block = "eager_pool"
@@ -79,6 +84,9 @@ class EagerPool(Unit):
             "look": In(p.request_width), "look_count": Out(p.count_width), "look_token": Out(p.token_width),
             "used": Out(p.count_width), "full": Out(1),
         })
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("look", "look_count", 1),)
 
     def body(self, platform: Any) -> Module:
         m = Module()

@@ -67,30 +67,39 @@ class SharedPool(Unit):
     insert: In(stream of pool_entry)
         A token behind the others of its request; not taken while the pool is full.
     flush: In(stream of request_width bits)
-        All tokens of a request leave, locked ones too.
+        All tokens of the request with this number leave, locked ones too.
     verdict: In(stream of verdict)
+        The outcome of verification, one for each request with locked tokens.
     start: In(stream of count_width bits)
         A round is to choose up to so many tokens; taken when nothing is locked and the last round is over.
     selected: Out(stream of selected_beat)
         The tokens of a round as they are chosen and locked, and its end.
-    candidate: Out(request_width), eligible: In(1)
-        A request that comes next in a round, and whether it takes part; answered in the same cycle.
+    candidate: Out(request_width)
+        A request that comes next in a round.
+    eligible: In(1)
+        Whether ``candidate`` takes part; answered in the same cycle.
     aging: In(aging_width)
         Rounds after which a request comes first; 0 for never.
     look: In(request_width)
         A request to look for.
     match: Out(entries)
-        The entries of the request that was looked for in the cycle before; this and what follows come out of memory.
-    match_count, match_locked: Out(count_width)
-        How many they are, and how many of them are locked.
+        The entries of the request that was looked for in the cycle before, a bit each.
+    match_count: Out(count_width)
+        Tokens of that request.
+    match_locked: Out(count_width)
+        Tokens of that request that are locked.
     match_first: Out(index_width)
         The entry of its first token; undefined without one.
     match_token: Out(token_width)
         Its first pending token, with which the bonus token is compared; undefined without one.
-    used, locked: Out(count_width)
-        Tokens in the pool, and those of them that are locked.
-    full, selecting: Out(1)
-        No entry is free; a round is choosing tokens.
+    used: Out(count_width)
+        Tokens in the pool.
+    locked: Out(count_width)
+        Tokens in the pool that are locked.
+    full: Out(1)
+        No entry is free.
+    selecting: Out(1)
+        A round is choosing tokens.
     """
 
     block = "shared_pool"
@@ -127,6 +136,9 @@ class SharedPool(Unit):
             "match_first": Out(p.index_width), "match_token": Out(p.token_width),
             "used": Out(p.count_width), "locked": Out(p.count_width), "full": Out(1), "selecting": Out(1),
         })
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("look", "match", 1),)
 
     def body(self, platform: Any) -> Module:
         m = Module()

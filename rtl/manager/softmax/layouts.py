@@ -2,37 +2,69 @@
 
 from amaranth.lib import data
 
+from rtl.parts.meanings import Fields, fixed_struct, struct
 from sim_models.params.manager.pools.pool import H_WIDTH
 from sim_models.params.manager.softmax.softmax_unit import SoftmaxUnitParams
 
 __all__ = ["logits_beat", "softmax_events", "softmax_result", "softmax_step", "softmax_sums", "softmax_vector"]
 
 
+@struct
+def logits_beat(p: SoftmaxUnitParams) -> Fields:
+    """``lanes`` consecutive logits, float32 codes: that of token t is in beat t // lanes, lane t % lanes.
 
-def logits_beat(p: SoftmaxUnitParams) -> data.StructLayout:
-    """``lanes`` consecutive logits, float32 codes: that of token t is in beat t // lanes, lane t % lanes."""
-    return data.StructLayout({
+    Members
+    -------
+    data: Logits, float32 codes.
+    keep: Logits that count, a bit each; the others have probability 0.
+    last: The vector ends with this beat.
+    given: The probability of ``token`` is wanted, otherwise that of the largest logit; the same in all beats of a
+        vector.
+    token: The token whose probability is wanted with ``given``; the same in all beats of a vector.
+    """
+    return {
         "data": data.ArrayLayout(32, p.lanes),
-        "keep": p.lanes,            # logits that count; the others have probability 0
+        "keep": p.lanes,
         "last": 1,
-        "given": 1,                 # the probability of `token` is wanted; otherwise that of the largest logit
-        "token": p.token_width,     # this and `given` are the same in all beats of a vector
-    })
+        "given": 1,
+        "token": p.token_width,
+    }
 
 
-def softmax_result(p: SoftmaxUnitParams) -> data.StructLayout:
-    """Probability of a token."""
-    return data.StructLayout({
-        "token": p.token_width,     # whose probability it is
-        "largest": p.token_width,   # token of the largest logit, the lowest of equal ones; 0 if all are masked
-        "p": H_WIDTH,               # UQ1.15
-        "masked": 1,                # no logit was kept, or none but -inf and NaN: there is no distribution, p is 0
-        "nan": 1,                   # a NaN was among the kept logits; it counts as masked
-    })
-softmax_events = data.StructLayout({
-    "busy": 1,                      # a vector of logits is on its way, from its first beat until its result is taken
-    "masked": 1,                    # a result is taken that stands for no distribution
-})
+@struct
+def softmax_result(p: SoftmaxUnitParams) -> Fields:
+    """Probability of a token.
+
+    Members
+    -------
+    token: The token whose probability it is.
+    largest: Token of the largest logit, the lowest of equal ones; 0 if all are masked.
+    p: Probability of ``token``, UQ1.15.
+    masked: No logit was kept, or none but -inf and NaN: there is no distribution, ``p`` is 0.
+    nan: A NaN was among the kept logits; it counts as masked.
+    """
+    return {
+        "token": p.token_width,
+        "largest": p.token_width,
+        "p": H_WIDTH,
+        "masked": 1,
+        "nan": 1,
+    }
+
+
+@fixed_struct
+def softmax_events() -> Fields:
+    """What the softmax unit does in a cycle.
+
+    Members
+    -------
+    busy: A vector of logits is on its way, from its first beat until its result is taken.
+    masked: A result is taken that stands for no distribution.
+    """
+    return {
+        "busy": 1,
+        "masked": 1,
+    }
 
 
 def softmax_step(p: SoftmaxUnitParams) -> data.StructLayout:

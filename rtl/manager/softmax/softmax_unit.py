@@ -48,7 +48,9 @@ class SoftmaxUnit(Unit):
     Members
     -------
     i: In(stream of logits_beat)
+        Vectors of logits.
     o: Out(stream of softmax_result)
+        One result for each vector, in order.
     """
 
     block = "softmax_unit"

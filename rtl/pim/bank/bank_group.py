@@ -35,17 +35,26 @@ class BankGroup(Unit):
 
     Members
     -------
-    row: In(dram_row), column: In(dram_column), write_data: In(word)
-        To the banks; see `dram_bank`.
+    row: In(dram_row)
+        Command to the rows of all four banks; see `dram_bank`.
+    column: In(dram_column)
+        Command to a word of all four banks.
+    write_data: In(word)
+        The word of a WRITE.
     write_banks: In(4)
-        The banks that a WRITE is for.
+        The banks that a WRITE is for, a bit each.
     step: In(group_step)
         What the processing elements do, ``cl`` cycles after READ.
     words: In(4 words)
-        By bank, with ``step``.
-    read_en: In(1), read_index: In(range(accumulators)), which: In(range(4))
-        Sums are read in all processing elements; ``which`` says, when they come, whose it is to be.
+        Words of the global buffer, by bank, with ``step``.
+    read_en: In(1)
+        An accumulator is read in all processing elements.
+    read_index: In(range(accumulators))
+        Its number.
+    which: In(range(4))
+        The bank whose sum is wanted, at the time when the sums come.
     sum: Out(exact_sum)
+        The sum of bank ``which``.
     error: Out(DramError)
         The first bank's that has one; never happens under a correct controller.
     """
@@ -74,6 +83,9 @@ class BankGroup(Unit):
             "read_en": In(1), "read_index": In(range(p.accumulators)), "which": In(range(BANKS)),
             "sum": Out(exact_sum(p)), "error": Out(DramError),
         })
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("read_index", "sum", self.p.pe.read_latency),)
 
     def body(self, platform: Any) -> Module:
         m = Module()

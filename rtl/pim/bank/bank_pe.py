@@ -44,8 +44,11 @@ class BankPE(Unit):
     Members
     -------
     step: In(pe_step)
+        A pair of words that is multiplied and added to an accumulator.
     read_en: In(1)
+        An accumulator is read.
     read_index: In(range(accumulators))
+        Number of the accumulator that is read.
     sum: Out(exact_sum)
         What the accumulator was when ``read_en`` was 1, two cycles before; holds until the next read arrives.
     busy: Out(1)
@@ -67,6 +70,9 @@ class BankPE(Unit):
             "step": In(pe_step(p)), "read_en": In(1), "read_index": In(range(p.accumulators)),
             "sum": Out(exact_sum(p)), "busy": Out(1),
         })
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("read_index", "sum", self.p.read_latency),)
 
     def body(self, platform: Any) -> Module:
         m = Module()

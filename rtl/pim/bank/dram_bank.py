@@ -35,16 +35,22 @@ class DramBank(Unit):
     -------
     row: In(dram_row)
         ACTIVATE opens, PRECHARGE closes ``row``; REFRESH needs all rows closed.
-    column: In(dram_column), write_data: In(word)
+    column: In(dram_column)
         READ or WRITE of a word of an open row.
-    read_data: Out(word), read_valid: Out(1)
-        ``cl`` cycles after READ.
+    write_data: In(word)
+        The word of a WRITE.
+    read_data: Out(word)
+        The word of the READ ``cl`` cycles before.
+    read_valid: Out(1)
+        There was a READ ``cl`` cycles before.
     error: Out(DramError)
         Rule that was broken first since reset.
     errors: Out(16)
         Commands that broke a rule, and refreshes that did not come.
-    hits, misses: Out(32)
-        Reads and writes.
+    hits: Out(32)
+        Reads and writes of a row that was accessed since it was opened.
+    misses: Out(32)
+        Reads and writes that are the first of their row since it was opened.
     """
 
     block = "dram_bank"
@@ -67,6 +73,9 @@ class DramBank(Unit):
             "read_data": Out(p.word_width), "read_valid": Out(1),
             "error": Out(DramError), "errors": Out(16), "hits": Out(32), "misses": Out(32),
         })
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("column", "read_data", self.p.cl),)
 
     def body(self, platform: Any) -> Module:
         m = Module()

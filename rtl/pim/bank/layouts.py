@@ -1,8 +1,8 @@
 """Shapes of what crosses block boundaries in ``rtl/pim/bank``."""
 
 from amaranth.hdl import signed
-from amaranth.lib import data
 
+from rtl.parts.meanings import Fields, struct
 from sim_models.params.pim.bank.bank_group import BankGroupParams
 from sim_models.params.pim.bank.bank_pe import BankPEParams
 from sim_models.params.pim.bank.dram_bank import DramBankParams
@@ -13,44 +13,86 @@ __all__ = ["dram_column", "dram_row", "exact_sum",
            "group_step", "pe_step"]
 
 
+@struct
+def pe_step(p: BankPEParams) -> Fields:
+    """A pair of words for the processing element of a bank.
 
-def pe_step(p: BankPEParams) -> data.StructLayout:
-    """A pair of words for the processing element of a bank."""
+    Members
+    -------
+    valid: There is a pair.
+    first: The accumulator starts from 0 with this pair.
+    index: Number of the accumulator.
+    row: Word from the row buffer.
+    other: Word from the global buffer.
+    int8: The words hold int8 numbers, otherwise FP16; the same for all pairs of a sum. It exists only where both
+        formats are built.
+    """
     members = {
         "valid": 1,
-        "first": 1,                 # the accumulator starts from 0 with this pair
-        "index": p.index_width,     # of the accumulator
-        "row": p.word_width,        # from the row buffer
-        "other": p.word_width,      # from the global buffer
+        "first": 1,
+        "index": p.index_width,
+        "row": p.word_width,
+        "other": p.word_width,
     }
     if p.both:
-        members["int8"] = 1         # the words hold int8 numbers; the same for all pairs of a sum
-    return data.StructLayout(members)
+        members["int8"] = 1
+    return members
 
 
-def exact_sum(p: ExactSumParams) -> data.StructLayout:
-    """A sum that was not rounded; two of them add up member by member, ``value`` by + and flags by |."""
-    return data.StructLayout({
-        # sum of the finite products, in units of 2^-48 for FP16; an integer for int8
+@struct
+def exact_sum(p: ExactSumParams) -> Fields:
+    """A sum that was not rounded; two of them add up member by member, ``value`` by + and flags by |.
+
+    Members
+    -------
+    value: Sum of the finite products, in units of 2^-48 for FP16; an integer for int8.
+    positive: A product of plus infinity is in the sum; never with int8.
+    negative: A product of minus infinity is in the sum; never with int8.
+    nan: A NaN is in the sum; never with int8.
+    """
+    return {
         "value": signed(p.acc_width),
-        # an infinite product of this sign is in the sum; a NaN is. Never with int8.
         "positive": 1, "negative": 1, "nan": 1,
-    })
+    }
 
 
-def dram_row(p: DramBankParams) -> data.StructLayout:
-    """A command to the rows of a bank."""
-    return data.StructLayout({"op": DramRowOp, "row": range(p.rows)})
+@struct
+def dram_row(p: DramBankParams) -> Fields:
+    """A command to the rows of a bank.
+
+    Members
+    -------
+    op: What to do.
+    row: Number of the row.
+    """
+    return {"op": DramRowOp, "row": range(p.rows)}
 
 
-def dram_column(p: DramBankParams) -> data.StructLayout:
-    """A command to a word of an open row."""
-    return data.StructLayout({"op": DramColumnOp, "row": range(p.rows), "column": range(p.columns)})
+@struct
+def dram_column(p: DramBankParams) -> Fields:
+    """A command to a word of an open row.
+
+    Members
+    -------
+    op: What to do.
+    row: Number of the open row.
+    column: Number of the word in the row.
+    """
+    return {"op": DramColumnOp, "row": range(p.rows), "column": range(p.columns)}
 
 
-def group_step(p: BankGroupParams) -> data.StructLayout:
-    """What the processing elements of a bank group are to do with the words of their banks."""
-    return data.StructLayout({
+@struct
+def group_step(p: BankGroupParams) -> Fields:
+    """What the processing elements of a bank group are to do with the words of their banks.
+
+    Members
+    -------
+    valid: There are words.
+    first: The accumulators start from 0 with these words.
+    index: Number of the accumulators.
+    int8: The words hold int8 numbers; has an effect if both formats are built.
+    """
+    return {
         "valid": 1, "first": 1, "index": range(p.accumulators),
-        "int8": 1,                              # has an effect if both formats are built
-    })
+        "int8": 1,
+    }

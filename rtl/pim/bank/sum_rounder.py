@@ -37,9 +37,9 @@ class SumRounder(Unit):
 
     Members
     -------
-    enable, i_valid: In(1), o_valid: Out(1)
-        As in every pipeline of `rtl/arith`.
+    enable, i_valid, o_valid: See :func:`rtl.parts.pipeline.pipeline_ports`.
     sum: In(exact_sum)
+        The sum to be rounded.
     format: In(ResultFormat)
         INT32 for sums of int8 products, the others for those of FP16 products; no other pairs.
     result: Out(32)

@@ -3,6 +3,7 @@
 from amaranth.hdl import signed
 from amaranth.lib import data, enum
 
+from rtl.parts.meanings import Fields, fixed_struct, struct
 from sim_models.params.pim.bank.exact_sum import ExactSumParams
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams
 from sim_models.spec.channel import PimOp, PimReduce, PimSpread, PimStatus
@@ -11,34 +12,76 @@ __all__ = ["PimUnit", "mac_step", "pim_command", "pim_job",
            "pim_response", "sums_beat"]
 
 
+@fixed_struct
+def pim_command() -> Fields:
+    """A command to a pseudo-channel.
 
-pim_command = data.StructLayout({
-    "op": PimOp,
-    "address": 24,              # first word of the bank or banks
-    "count": 16,                # words (LOAD, WRITE); words per output (MAC)
-    "base": 16,                 # first word of the global buffer
-    "first": 8, "outputs": 8,   # accumulators
-    "spread": PimSpread,
-    "clear": 1,                 # MAC: sums start from 0, instead of from what is in the accumulators
-    "int8": 1,                  # MAC: format of the words; READ: passed on to `sums`
-    "group": 2, "bank": 2,      # WRITE
-    "reduce": PimReduce,
-})
-pim_response = data.StructLayout({
-    "status": PimStatus,
-    "cycles": 32,               # for which the command occupied its unit; 0 if it was refused
-    "hits": 24, "misses": 24,   # MAC, WRITE: words of a row that was accessed since it was opened, first words of one
-})
+    Members
+    -------
+    op: What to do.
+    address: First word of the bank or banks.
+    count: Words (LOAD, WRITE), or words per output (MAC).
+    base: First word of the global buffer.
+    first: First accumulator.
+    outputs: Accumulators.
+    spread: Which words of the global buffer meet those of the banks (MAC).
+    clear: MAC: sums start from 0, instead of from what is in the accumulators.
+    int8: MAC: the words hold int8 numbers, otherwise FP16; READ: passed on to the sums.
+    group: Bank group of a WRITE.
+    bank: Bank in the group of a WRITE.
+    reduce: What a READ adds up.
+    """
+    return {
+        "op": PimOp,
+        "address": 24,
+        "count": 16,
+        "base": 16,
+        "first": 8, "outputs": 8,
+        "spread": PimSpread,
+        "clear": 1,
+        "int8": 1,
+        "group": 2, "bank": 2,
+        "reduce": PimReduce,
+    }
 
 
-def sums_beat(p: ExactSumParams) -> data.StructLayout:
-    """Four exact sums side by side; member i of each array belongs to lane i (see :func:`exact_sum`)."""
-    return data.StructLayout({
+@fixed_struct
+def pim_response() -> Fields:
+    """The outcome of a command to a pseudo-channel.
+
+    Members
+    -------
+    status: Whether the command was carried out, or what was wrong with it.
+    cycles: Cycles for which the command occupied its unit; 0 if it was refused.
+    hits: MAC, WRITE: words of a row that was accessed since it was opened.
+    misses: MAC, WRITE: words that are the first of their row since it was opened.
+    """
+    return {
+        "status": PimStatus,
+        "cycles": 32,
+        "hits": 24, "misses": 24,
+    }
+
+
+@struct
+def sums_beat(p: ExactSumParams) -> Fields:
+    """Four exact sums side by side; member i of each array belongs to lane i (see :func:`exact_sum`).
+
+    Members
+    -------
+    value: Sums of the finite products, in units of 2^-48 for FP16; integers for int8.
+    positive: Lanes with a product of plus infinity, a bit each.
+    negative: Lanes with a product of minus infinity, a bit each.
+    nan: Lanes with a NaN, a bit each.
+    int8: As in the READ command.
+    last: The command ends with this beat.
+    """
+    return {
         "value": data.ArrayLayout(signed(p.acc_width), 4),
         "positive": 4, "negative": 4, "nan": 4,
-        "int8": 1,                  # as in the READ command
-        "last": 1,                  # of the command
-    })
+        "int8": 1,
+        "last": 1,
+    }
 
 
 class PimUnit(enum.Enum, shape=2):

@@ -53,8 +53,12 @@ class PseudoChannel(Unit):
 
     Members
     -------
-    i_command: In(stream of pim_command), o_response: Out(stream of pim_response)
+    i_command: In(stream of pim_command)
+        Commands, which take effect in order.
+    o_response: Out(stream of pim_response)
+        One response for each command, in order.
     i_data: In(stream of words)
+        Words for LOAD and WRITE, in the order of the commands.
     o_sums: Out(stream of sums_beat)
         What READs deliver.
     error: Out(DramError)

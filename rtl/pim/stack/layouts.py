@@ -3,6 +3,7 @@
 from amaranth.hdl import signed
 from amaranth.lib import data
 
+from rtl.parts.meanings import Fields, fixed_struct, struct
 from rtl.pim.channel.layouts import pim_command
 from rtl.sfu.layouts import sfu_command
 from sim_models.params.pim.stack.pim_stack import PimStackParams
@@ -14,29 +15,59 @@ __all__ = ["checked_command", "collect_job", "collected_beat", "deal_job", "deal
            "respond_job", "sfu_route", "stack_command", "stack_response"]
 
 
+@struct
+def stack_command(p: PimStackParams) -> Fields:
+    """A command to the stack.
 
-def stack_command(p: PimStackParams) -> data.StructLayout:
-    """A command to the stack."""
-    return data.StructLayout({
+    Members
+    -------
+    unit: Whom the command is for.
+    channels: Pseudo-channels that take part, a bit each.
+    pim: What the pseudo-channels do; ``count`` of a LOAD is the words of each of them.
+    deal: LOAD: words are dealt out, one to each pseudo-channel in turn; else all get all.
+    from_sfu: LOAD: words come from the SFU and not from the host; zeros follow its last one.
+    across: READ: sums over the pseudo-channels; else one after the other, for each output.
+    values: READ: results that count, the others are dropped; a multiple of 4 but at the end.
+    last: READ: ends the row of results; else the next READ goes on with it.
+    format: READ: format of the results; INT32 if and only if ``pim.int8``.
+    to_sfu: READ: results go to the SFU, not to the host; not of ALL, which fills no beats.
+    sfu: SFU: what the special function unit does.
+    from_host: SFU: the row comes from the host and not from READs.
+    to_buffers: SFU: results are for LOADs and not for the host.
+    """
+    return {
         "unit": StackUnit,
-        "channels": p.pseudo_channels,  # that take part, a bit each
-        "pim": pim_command,             # what they do; `count` of a LOAD is the words of each of them
-        "deal": 1,                  # LOAD: words are dealt out, one to each pseudo-channel in turn; else all get all
-        "from_sfu": 1,              # LOAD: words come from the SFU and not from the host; zeros follow its last one
-        "across": 1,                # READ: sums over the pseudo-channels; else one after the other, for each output
-        "values": 16,               # READ: results that count, the others are dropped; a multiple of 4 but at the end
-        "last": 1,                  # READ: ends the row of results; else the next READ goes on with it
-        "format": ResultFormat,     # READ: of the results; INT32 if and only if `pim.int8`
-        "to_sfu": 1,                # READ: results go to the SFU, not to the host; not of ALL, which fills no beats
+        "channels": p.pseudo_channels,
+        "pim": pim_command,
+        "deal": 1,
+        "from_sfu": 1,
+        "across": 1,
+        "values": 16,
+        "last": 1,
+        "format": ResultFormat,
+        "to_sfu": 1,
         "sfu": sfu_command,
-        "from_host": 1,             # SFU: the row comes from the host and not from READs
-        "to_buffers": 1,            # SFU: results are for LOADs and not for the host
-    })
-stack_response = data.StructLayout({
-    "status": StackStatus,
-    "cycles": 32,                   # most of any pseudo-channel (see pim_response); 0 of a command to the SFU
-    "hits": 32, "misses": 32,       # of all
-})
+        "from_host": 1,
+        "to_buffers": 1,
+    }
+
+
+@fixed_struct
+def stack_response() -> Fields:
+    """The outcome of a command to the stack.
+
+    Members
+    -------
+    status: Whether the command is carried out, or what is wrong with it.
+    cycles: Most cycles of any pseudo-channel (see `pim_response`); 0 of a command to the SFU.
+    hits: Hits of all pseudo-channels.
+    misses: Misses of all pseudo-channels.
+    """
+    return {
+        "status": StackStatus,
+        "cycles": 32,
+        "hits": 32, "misses": 32,
+    }
 
 
 def checked_command(p: PimStackParams) -> data.StructLayout:

@@ -55,15 +55,22 @@ class PimStack(Unit):
 
     Members
     -------
-    i_command: In(stream of stack_command), o_response: Out(stream of stack_response)
+    i_command: In(stream of stack_command)
+        Commands, which are checked in order.
+    o_response: Out(stream of stack_response)
+        One response for each command, in order.
     i_data: In(stream of words)
-        For LOAD and WRITE, in the order of commands.
-    i_row: In(stream of sfu_beat), i_operands: In(stream of sfu_operands)
-        For the special function unit, in the order of its commands.
+        Words for LOAD and WRITE, in the order of commands.
+    i_row: In(stream of sfu_beat)
+        Rows for the special function unit, in the order of its commands.
+    i_operands: In(stream of sfu_operands)
+        Weights and biases for the special function unit, in the order of its commands.
     o_result: Out(stream of sfu_beat)
         Results of READs.
-    o_row: Out(stream of sfu_beat), o_sfu_response: Out(stream of sfu_response)
-        Of the special function unit.
+    o_row: Out(stream of sfu_beat)
+        Rows of results of the special function unit.
+    o_sfu_response: Out(stream of sfu_response)
+        Outcomes of commands to the special function unit.
     error: Out(DramError)
         A rule of DRAM that a pseudo-channel broke, which must not happen.
     """

@@ -64,10 +64,16 @@ class ComputeEngine(Unit):
 
     Members
     -------
-    i_command: In(stream of gemm_command), o_response: Out(stream of gemm_response)
+    i_command: In(stream of gemm_command)
+        Commands, which are carried out in order.
+    o_response: Out(stream of gemm_response)
         One response per command, in order.
-    i_activation, i_weight, i_psum: In(stream of activation_beat, weight_beat, psum_beat)
-        Fill ports. Ready of the first two depends on the half that a beat names.
+    i_activation: In(stream of activation_beat)
+        Blocks of activations. Ready depends on the half that a beat names.
+    i_weight: In(stream of weight_beat)
+        Blocks of weights. Ready depends on the half that a beat names.
+    i_psum: In(stream of psum_beat)
+        Blocks of partial sums.
     o_result: Out(stream of result_beat)
         Output blocks, in the order of their commands.
     """

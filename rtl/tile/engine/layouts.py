@@ -3,6 +3,7 @@
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
+from rtl.parts.meanings import Fields, fixed_struct, struct
 from sim_models.params.tile.engine.compute_engine import DIM_WIDTH, ComputeEngineParams
 
 __all__ = ["ArrayMode", "EngineStatus", "PsumSource", "activation_beat", "array_step", "gemm_command", "gemm_job",
@@ -10,75 +11,150 @@ __all__ = ["ArrayMode", "EngineStatus", "PsumSource", "activation_beat", "array_
 
 
 class ArrayMode(enum.Enum, shape=2):
-    """Which rows of a GEMM go through which mode of the array."""
+    """Which rows of a GEMM go through which mode of the array.
 
-    #: floor(M / rows) systolic passes, the remaining rows one by one in vector-lane mode
+    Members
+    -------
+    AUTO: floor(M / rows) systolic passes, then the remaining rows one by one in vector-lane mode.
+    SYSTOLIC: All rows in systolic passes.
+    VECTOR: All rows one by one in vector-lane mode.
+    """
+
     AUTO = 0
     SYSTOLIC = 1
     VECTOR = 2
 
 
 class PsumSource(enum.Enum, shape=2):
-    """Which partial sums a GEMM command adds to its product."""
+    """Which partial sums a GEMM command adds to its product.
+
+    Members
+    -------
+    NONE: No partial sums.
+    STREAMED: The next block of the partial-sum stream.
+    KEPT: The results that an earlier command kept in the half.
+    """
 
     NONE = 0
-    #: the next block of the partial-sum stream
     STREAMED = 1
-    #: the results that an earlier command kept in the half
     KEPT = 2
 
 
 class EngineStatus(enum.Enum, shape=3):
-    """Outcome of a GEMM command."""
+    """Outcome of a GEMM command.
+
+    Members
+    -------
+    OK: The command was carried out.
+    SHAPE: M, K or N is zero, or the operands or results exceed half a local memory.
+    MODE: The mode is not built into this engine, or mode or source of partial sums is none of those above.
+    ACTIVATION: The activation block does not have M * ceil(K / rows) words.
+    WEIGHT: The weight block does not have ceil(K / rows) * ceil(N / cols) words.
+    PSUM: The partial sums, streamed or kept, do not have M * ceil(N / cols) words; none are kept in the half.
+    """
 
     OK = 0
-    #: M, K or N is zero, or the operands or results exceed half a local memory
     SHAPE = 1
-    #: the mode is not built into this engine, or mode or source of partial sums is none of those above
     MODE = 2
-    #: the activation block does not have M * ceil(K / rows) words
     ACTIVATION = 3
-    #: the weight block does not have ceil(K / rows) * ceil(N / cols) words
     WEIGHT = 4
-    #: the partial sums, streamed or kept, do not have M * ceil(N / cols) words; none are kept in the half
     PSUM = 5
 
 
-gemm_command = data.StructLayout({
-    "m": DIM_WIDTH, "k": DIM_WIDTH, "n": DIM_WIDTH,
-    "mode": ArrayMode,
-    "accumulate": PsumSource,
-    "keep": 1,                  # results stay in the partial-sum half instead of becoming an output block
-    "activation_half": 1, "weight_half": 1, "psum_half": 1,
-    "release_activation": 1, "release_weight": 1,     # the last command that uses the block in the half
-})
+@fixed_struct
+def gemm_command() -> Fields:
+    """A GEMM command: M x K activations times K x N weights.
 
-gemm_response = data.StructLayout({
-    "status": EngineStatus,
-    "cycles": 32,               # from first operand to last result, both included; 0 on an error
-})
-
-
-def activation_beat(p: ComputeEngineParams) -> data.StructLayout:
-    """``rows`` consecutive activations of one row: element m, k is in word m * ceil(K / rows) + k // rows."""
-    return data.StructLayout({"data": data.ArrayLayout(signed(p.operand_width), p.rows), "half": 1, "last": 1})
-
-
-def weight_beat(p: ComputeEngineParams) -> data.StructLayout:
-    """A rows x cols sub-tile, row-major: element k, n is in word n // cols * ceil(K / rows) + k // rows."""
-    return data.StructLayout({"data": data.ArrayLayout(signed(p.operand_width), p.rows * p.cols),
-                              "half": 1, "last": 1})
-
-
-def psum_beat(p: ComputeEngineParams) -> data.StructLayout:
-    """``cols`` partial sums of one row: element m, n is in word m * ceil(N / cols) + n // cols."""
-    return data.StructLayout({"data": data.ArrayLayout(signed(p.psum_width), p.cols), "last": 1})
+    Members
+    -------
+    m: Rows M of the activations and results.
+    k: Inner size K.
+    n: Columns N of the weights and results.
+    mode: Which rows go through which mode of the array.
+    accumulate: Which partial sums are added to the product.
+    keep: Results stay in the partial-sum half instead of becoming an output block.
+    activation_half: Half of the activation memory that holds the block.
+    weight_half: Half of the weight memory that holds the block.
+    psum_half: Half of the partial-sum memory that is read or written.
+    release_activation: The last command that uses the block in the half.
+    release_weight: The last command that uses the block in the half.
+    """
+    return {
+        "m": DIM_WIDTH, "k": DIM_WIDTH, "n": DIM_WIDTH,
+        "mode": ArrayMode,
+        "accumulate": PsumSource,
+        "keep": 1,
+        "activation_half": 1, "weight_half": 1, "psum_half": 1,
+        "release_activation": 1, "release_weight": 1,
+    }
 
 
-def result_beat(p: ComputeEngineParams) -> data.StructLayout:
-    """Results in the order of :func:`psum_beat`; lanes at or beyond N are not kept and not defined."""
-    return data.StructLayout({"data": data.ArrayLayout(signed(p.psum_width), p.cols),
-                              "keep": unsigned(p.cols), "last": 1})
+@fixed_struct
+def gemm_response() -> Fields:
+    """The outcome of a GEMM command.
+
+    Members
+    -------
+    status: Whether the command was carried out, or what was wrong with it.
+    cycles: Cycles from first operand to last result, both included; 0 on an error.
+    """
+    return {
+        "status": EngineStatus,
+        "cycles": 32,
+    }
+
+
+@struct
+def activation_beat(p: ComputeEngineParams) -> Fields:
+    """``rows`` consecutive activations of one row: element m, k is in word m * ceil(K / rows) + k // rows.
+
+    Members
+    -------
+    data: Activations, signed integers.
+    half: Half of the memory that the block fills.
+    last: The block ends with this beat.
+    """
+    return {"data": data.ArrayLayout(signed(p.operand_width), p.rows), "half": 1, "last": 1}
+
+
+@struct
+def weight_beat(p: ComputeEngineParams) -> Fields:
+    """A rows x cols sub-tile, row-major: element k, n is in word n // cols * ceil(K / rows) + k // rows.
+
+    Members
+    -------
+    data: Weights, signed integers.
+    half: Half of the memory that the block fills.
+    last: The block ends with this beat.
+    """
+    return {"data": data.ArrayLayout(signed(p.operand_width), p.rows * p.cols),
+                              "half": 1, "last": 1}
+
+
+@struct
+def psum_beat(p: ComputeEngineParams) -> Fields:
+    """``cols`` partial sums of one row: element m, n is in word m * ceil(N / cols) + n // cols.
+
+    Members
+    -------
+    data: Partial sums, signed integers.
+    last: The block ends with this beat.
+    """
+    return {"data": data.ArrayLayout(signed(p.psum_width), p.cols), "last": 1}
+
+
+@struct
+def result_beat(p: ComputeEngineParams) -> Fields:
+    """Results in the order of :func:`psum_beat`; lanes at or beyond N are not kept and not defined.
+
+    Members
+    -------
+    data: Results, signed integers.
+    keep: Lanes that count, a bit each.
+    last: The block ends with this beat.
+    """
+    return {"data": data.ArrayLayout(signed(p.psum_width), p.cols),
+                              "keep": unsigned(p.cols), "last": 1}
 
 
 def gemm_job(p: ComputeEngineParams) -> data.StructLayout:

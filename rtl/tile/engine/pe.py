@@ -49,11 +49,15 @@ class PE(Unit):
         Next weight in vector-lane mode.
     above_sum: In(signed(acc_width))
         Addend in vector-lane mode.
-    load_bank, add_above: In(1)
-        Select vector-lane mode at the weight register and, two cycles later, at the adder.
-        They exist only where both modes are built, and the ports of a mode only where that mode is.
+    load_bank: In(1)
+        Selects vector-lane mode at the weight register.
+        It exists only where both modes are built, and the ports of a mode only where that mode is.
+    add_above: In(1)
+        Selects vector-lane mode at the adder, two cycles after ``load_bank``.
     weight: Out(signed(operand_width))
+        The weight register: what is multiplied, and the next weight of the PE below.
     sum: Out(signed(acc_width))
+        The accumulator, modulo 2^acc_width.
     """
 
     block = "pe"
@@ -79,6 +83,9 @@ class PE(Unit):
             ports |= {"load_bank": In(1), "add_above": In(1)}
         self.p = p
         super().__init__(p, ports)
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("activation", "sum", 2),)
 
     def body(self, platform: Any) -> Module:
         m = Module()

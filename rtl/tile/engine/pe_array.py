@@ -53,19 +53,24 @@ class PEArray(Unit):
 
     Members
     -------
-    valid, systolic, first, last: In(1)
-        The step of this cycle: whether there is one, its mode, and whether it is the first or last of its
-        tile (systolic) or dot product (vector-lane). ``systolic`` and ``first`` exist only where used.
+    valid: In(1)
+        There is a step in this cycle.
+    systolic: In(1)
+        The step is in systolic mode, otherwise in vector-lane mode. It exists only where both modes are built.
+    first: In(1)
+        The step is the first of its dot product (vector-lane). It exists only where that mode is built.
+    last: In(1)
+        The step is the last of its tile (systolic) or dot product (vector-lane).
     activation: In(ArrayLayout(signed(operand_width), rows))
         Element i belongs to the step i cycles ago; zero where there was no step.
     weight: In(ArrayLayout(signed(operand_width), rows * cols)), row-major; row 0 alone if systolic only
-        Element (i, j) belongs to the step i + j // columns_per_hop cycles ago.
+        Element (i, j), row-major, belongs to the step i + j // columns_per_hop cycles ago.
     next_result: Out(1)
         In the next cycle column group 0 has a result.
     result_valid: Out(1)
         Group 0 has a result in this cycle; group g has the one of g cycles ago.
     result: Out(ArrayLayout(signed(acc_width), cols))
-        Systolic: rows 0 to rows - 1 of a tile in turn.
+        Systolic: rows 0 to rows - 1 of a tile in turn; vector-lane: one row.
     """
 
     block = "pe_array"
@@ -96,6 +101,9 @@ class PEArray(Unit):
             ports["systolic"] = In(1)
         self.p = p
         super().__init__(p, ports)
+
+    def answers(self) -> tuple[tuple[str, str, int], ...]:
+        return (("next_result", "result_valid", 1),)
 
     def body(self, platform: Any) -> Module:
         m = Module()
