@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes or updates .venv from the pinned versions: environment.sh demo|test
-# Does nothing when the environment is current.
+# Does nothing when the environment is current. One that was made in another folder is mended.
 set -eu
 cd "$(dirname "$0")/.."
 kind=$1
@@ -34,6 +34,13 @@ if [ -n "$missing" ]; then
     # shellcheck disable=SC2086
     { $root apt-get update -q && $root apt-get install -y -q --no-install-recommends $missing; } >/dev/null 2>&1 ||
         fail "these programs are needed and could not be installed here; run: apt-get install$missing"
+fi
+
+# An environment holds absolute paths: after a copy or a move of the checkout they lead to its old place.
+made=$(sed -n 's/^command = .* -m venv [^/]*//p' .venv/pyvenv.cfg 2>/dev/null || true)
+if [ -n "$made" ] && ! [ "$made" -ef .venv ]; then
+    echo "Mending the environment in .venv, which was made for ${made%/.venv}"
+    "$python" scripts/mend_environment.py "${made%/.venv}" || fail "the environment could not be mended: remove .venv"
 fi
 
 stamp=.venv/.speculoos-$kind

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gen.errors import UserError
 
-__all__ = ["LARGEST_SEED", "add_build_dir", "add_design", "build_dir", "integer", "refuse", "seed"]
+__all__ = ["LARGEST_SEED", "add_build_dir", "add_design", "build_dir", "check_folder", "integer", "refuse", "seed"]
 
 #: seeds that every tool in the chain takes
 LARGEST_SEED = (1 << 31) - 1
@@ -52,6 +52,21 @@ def refuse(option: str, given: object, reason: str) -> None:
     """
     if given:
         raise UserError(f"{option} has no effect here: {reason}")
+
+
+def check_folder(option: str, path: Path) -> None:
+    """Refuse a folder that cannot be written to, before long work; makes nothing.
+
+    Raises
+    ------
+    UserError
+        It, or the folder that it is to be made in, is no folder, not writable or full.
+    """
+    from gen.flows.doctor import Missing, build_folder
+    try:
+        build_folder(path)()
+    except Missing as e:
+        raise UserError(f"{option} {path}: {e}") from e
 
 
 def build_dir(args: argparse.Namespace) -> Path:

@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gen.emit.process import Stopped, interruptible
 from gen.errors import STANDARD_OUTPUT, ToolError, UserError, naming
@@ -41,6 +41,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see `{self.prog} --help`")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help; argparse itself would not tell of a full disk."""
+        with naming(STANDARD_OUTPUT):
+            (file or sys.stderr).write(message)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse everything or raise; an unknown option gets a guess."""
@@ -124,13 +129,15 @@ def _check_checkout(command: Path) -> None:
 
 def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(_help(), file=sys.stdout if arguments else sys.stderr)
+        with naming(STANDARD_OUTPUT):
+            print(_help(), file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
     if arguments[0] == "help":
         return _run([*arguments[1:2], "--help", *arguments[2:]])
     name = arguments[0]
     if name == "--version":
-        print(f"speculoos {_version()}")
+        with naming(STANDARD_OUTPUT):
+            print(f"speculoos {_version()}")
         return 0
     if name not in COMMANDS:
         from gen.config.config import guess

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
+from sim_models.hints import pip_command
 from speculoos.report import Report, write_atomic
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HINT", "baselines_plot", "check_target", "new_figure", "panels_of", "passes_plot", "save",
            "utilisation_plot"]
 
-HINT = "no plot was drawn, since matplotlib is not installed: pip install -c constraints.txt matplotlib"
+HINT = f"no plot was drawn, since matplotlib is not installed: {pip_command('matplotlib')}"
 MOST_PANELS = 12
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -200,6 +201,8 @@ def save(figure: "Figure", path: Path, report: Report) -> int:
 
 def new_figure(report: Report, width: float, height: float) -> "Figure | None":
     """A figure of this size in inches; None, and a hint, without matplotlib."""
+    import logging
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)     # it can do without a folder for its cache
     try:
         import matplotlib
         from matplotlib.figure import Figure

@@ -1,5 +1,6 @@
 """Designs from TOML files, presets and block names: strict, and exact about the place of a mistake."""
 
+import codecs
 import dataclasses
 import difflib
 import re
@@ -126,6 +127,7 @@ def read_text(path: Path) -> str:
         data = path.read_bytes()
     except OSError as e:
         raise UserError(f"{shown} cannot be read: {e.strerror}") from e
+    data = data.removeprefix(codecs.BOM_UTF8)       # as some editors write it
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:

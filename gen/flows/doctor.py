@@ -3,19 +3,22 @@
 import dataclasses
 import importlib.metadata
 import importlib.util
-import os
 import re
 import shutil
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from gen.emit.process import run_process
 from gen.errors import ToolError
+from sim_models.hints import pip_command
 
 __all__ = ["CHECKS", "LIBERTY", "Check", "Missing", "Result", "build_folder", "examine", "examine_named",
            "file_there", "require"]
 
+#: bytes that must fit into the build folder; a simulator takes about as much
+ROOM = 4 << 20
 #: seconds that a tool may take to say its version
 PATIENCE = 20
 OLDEST_PYTHON = (3, 11)
@@ -137,13 +140,12 @@ def _pyosys() -> str:
 
 def _run(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE,
-                              stdin=subprocess.DEVNULL, check=False)
-    except (OSError, subprocess.TimeoutExpired) as e:
+        code, said = run_process(command, tool=command[0], timeout=PATIENCE)
+    except ToolError as e:
         raise Missing("it does not run") from e
-    if done.returncode:
-        raise Missing(f"it ends with code {done.returncode}")
-    return done.stdout + done.stderr
+    if code:
+        raise Missing(f"it ends with code {code}")
+    return said
 
 
 def _models() -> str:
@@ -166,13 +168,16 @@ def file_there(path: Path) -> Callable[[], str]:
 
 
 def build_folder(path: Path) -> Callable[[], str]:
-    """A check that compiled models can be written below ``path``; makes nothing."""
+    """A check that compiled models can be written below ``path``; leaves nothing."""
     def find() -> str:
         existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
         if not existing.is_dir():
             raise Missing(f"{existing} is not a folder")
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise Missing(f"{existing} is not writable")
+        try:
+            with tempfile.TemporaryFile(dir=existing) as f:     # permissions do not tell whether there is room
+                f.write(bytes(ROOM))
+        except OSError as e:
+            raise Missing(f"{existing} is not writable: {e.strerror or e}") from e
         return str(path)
     return find
 
@@ -182,7 +187,7 @@ def _apt(package: str) -> str:
 
 
 def _pip(package: str) -> str:
-    return f"install it with `pip install -c constraints.txt {package}`"
+    return f"install it with `{pip_command(package)}`"
 
 
 #: everything that is looked for, in the order shown

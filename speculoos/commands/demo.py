@@ -2,7 +2,7 @@
 
 import argparse
 
-from speculoos.arguments import add_build_dir
+from speculoos.arguments import add_build_dir, check_folder
 from speculoos.bench.engine import maker
 from speculoos.bench.measured import checked
 from speculoos.demo import demo
@@ -27,5 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
-    """Run the demonstration."""
+    """Run the demonstration, if it can be run at all: texts and Verilog alone take a while."""
+    from gen.flows.doctor import require
+    require("amaranth", "pyosys", "g++", "make", "perl", "verilator")
+    check_folder("--build-dir", args.build_dir)
+    check_folder("--output", args.output)
     return checked(lambda: demo.run(args, report, maker(args)))

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from gen.emit.process import check_stopped, run_child, scratch, unfinished
 from gen.errors import ToolError
+from gen.flows.doctor import Missing, build_folder
 
 __all__ = ["BuildError", "Toolchain", "compiled_once", "keyed_folder", "locked", "run_logged", "tool_versions",
            "toolchain"]
@@ -73,9 +74,23 @@ def toolchain() -> Toolchain:
     root = Path(spec.origin).parent
     env = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN)}
     env["PATH"] = f"{root / 'bin'}{os.pathsep}{env.get('PATH', '')}"
-    if shutil.which("ccache"):
+    if _ccache():
         env["OBJCACHE"] = "ccache"
     return Toolchain(root, env)
+
+
+@functools.lru_cache(maxsize=1)
+def _ccache() -> bool:
+    """Whether there is ccache and it has a folder to write to; it fails every compilation if not."""
+    if shutil.which("ccache") is None:
+        return False
+    folder = subprocess.run(["ccache", "--get-config=cache_dir"], capture_output=True, text=True, check=False,
+                            stdin=subprocess.DEVNULL).stdout.strip()
+    try:
+        build_folder(Path(folder))()
+    except Missing:
+        return False
+    return True
 
 
 @functools.lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ from sim_models.transformer.checkpoint import CheckpointError
 from speculoos.bench import pim as bench_pim
 from speculoos.report import Report
 from tb.pim.stack.stack_meter import Measured
+from tests.needs import SMOLLM2
 
 
 class _Meter:
@@ -49,6 +50,7 @@ def _args(**changes: Any) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(parser.parse_args([])), "plot": None, **changes})
 
 
+@SMOLLM2
 def test_every_shape_is_measured_in_both_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     made: list[_Meter] = []

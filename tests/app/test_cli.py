@@ -3,9 +3,14 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
+import time
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +291,50 @@ def test_closed_pipe_is_quiet() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize(("redirection", "code", "message"), [
+    (">&-", 1, "speculoos: error: standard output is closed\n"),
+    ("> /dev/full", 1, "speculoos: error: standard output: No space left on device\n"),
+    (">&- 2>&-", 1, ""), ("< /dev/null 2>&-", 0, ""), ("<&-", 0, ""),
+])
+@pytest.mark.parametrize("command", ["list", "--help", "help list"])
+def test_standard_files_that_are_closed_or_full(command: str, redirection: str, code: int, message: str) -> None:
+    done = subprocess.run(f"{sys.executable} -m speculoos {command} {redirection}", shell=True, capture_output=True,
+                          text=True, cwd=Path(cli.__file__).parents[1], check=False)
+    assert (done.returncode, done.stderr) == (code, message)
+    assert (done.stdout != "") == (code == 0)
+
+
+def test_help_is_a_command_too(capsys: Capture) -> None:
+    assert run(capsys, "help") == run(capsys, "--help")
+    assert run(capsys, "help", "sim") == run(capsys, "sim", "--help")
+    code, _, err = run(capsys, "help", "sum")
+    assert (code, err) == (2, "speculoos: error: there is no command 'sum' (did you mean 'sim'?)\n")
+
+
+def test_full_disk_is_named(tmp_path: Path) -> None:
+    """A limit on the size of files stands for a disk without room: both fail in the middle of writing."""
+    script = ("import resource; from pathlib import Path; from gen.emit.process import scratch, unfinished\n"
+              "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+              "from speculoos import cli; from gen.flows.doctor import build_folder, Missing\n"
+              "try: build_folder(Path('b'))()\n"
+              "except Missing as e: print(e)\n"
+              "def fill(path): path.mkdir(exist_ok=True); (path / 'x').write_bytes(bytes(9999))\n"
+              "def work(_):\n"
+              "    with unfinished(Path('half')): fill(Path('half'))\n"
+              "cli._run = work; print(cli.main([]))\n"
+              "def work(_):\n"
+              "    with scratch() as folder: fill(folder)\n"
+              "cli._run = work; print(cli.main([]))\n")
+    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True,
+                          env=env)
+    assert done.stdout == f"{tmp_path} is not writable: File too large\n1\n1\n"
+    first, second = done.stderr.splitlines()
+    assert first == "speculoos: error: half: File too large"
+    assert re.fullmatch(rf"speculoos: error: {tmp_path}/speculoos-\w+: File too large", second)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("broken", ["os.chmod", "os.replace"])
 def test_failed_write_leaves_the_old_file(broken: str, tmp_path: Path,
                                           monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,21 +358,76 @@ def test_tables_align_and_round(capsys: Capture) -> None:
                                        "long name  22\n")
 
 
-def test_terminal_gets_a_bar_and_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int, work: Callable[[Report], None]) -> str:
+    """What a terminal shows of some work."""
     screen, pretended = os.openpty()
     with os.fdopen(pretended, "w") as terminal:
         monkeypatch.setattr("sys.stdout", terminal)
         monkeypatch.setenv("TERM", "xterm")
-        report = Report()
-        with report.progress("working", 2) as progress:
-            progress.step("half")
-            progress.step()
-        report.table(["name", "n"], [["[bold]a", 1]])
+        monkeypatch.setenv("COLUMNS", str(width))
+        work(Report())
     shown = ""
     with contextlib.suppress(OSError):      # which is how the end of a terminal's output shows
         while True:
             shown += os.read(screen, 1 << 16).decode()
     os.close(screen)
+    return shown
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 100, 200])
+def test_narrow_terminal_breaks_no_word(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [[b.name, f"rtl/{b.folder}", b.summary, b.source] for b in BLOCKS.values()]
+    columns = ["block", "folder", "what", "source"]
+    shown = on_a_terminal(monkeypatch, width, lambda report: report.table(columns, rows))
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    words = set(shown.split())
+    for row in rows:
+        assert {word for cell in row for word in cell.split()} <= words
+    assert max(map(len, shown.splitlines())) <= max(width, 30)      # or the longest word after its column's name
+
+
+def test_progress_without_a_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line every so often on standard error: what is done, and how long the rest takes."""
+    monkeypatch.setattr("speculoos.report._INTERVAL", 0.05)
+    now = 100.0
+    monkeypatch.setattr("speculoos.report.time", types.SimpleNamespace(monotonic=lambda: now))
+    report = Report()
+
+    def comes(line: str) -> None:
+        end, said = time.monotonic() + 20, ""
+        while f"{line}\n" not in said:
+            said += capsys.readouterr().err
+            assert time.monotonic() < end, said
+            time.sleep(0.01)
+
+    threads = threading.active_count()
+    with report.progress("benches", 4) as progress:
+        for line in ("1 of 4 done in 45 s, about 2 min 15 s left",
+                     "2 of 4 done in 1 min 30 s, about 1 min 30 s left"):
+            progress.step("fifo")
+            now += 45
+            comes(f"benches: {line} (fifo)")
+    with report.status("synthesising") as tell:
+        tell("Yosys: abc")
+        now += 3700
+        comes("synthesising: 1 h 1 min (Yosys: abc)")
+    assert threading.active_count() == threads
+
+
+def test_quick_work_says_nothing_of_its_progress(capsys: Capture) -> None:
+    with Report().progress("quick", 2) as progress:
+        progress.step("one")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_terminal_gets_a_bar_and_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(report: Report) -> None:
+        with report.progress("working", 2) as progress:
+            progress.step("[half]")
+            progress.step()
+        report.table(["name", "n"], [["[bold]a", 1]])
+
+    shown = on_a_terminal(monkeypatch, 80, work)
     assert "2/2" in shown
     assert "[bold]a" in shown
     assert "\x1b[" in shown

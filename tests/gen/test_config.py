@@ -161,3 +161,23 @@ def test_derived_figures() -> None:
     assert figures["k_max"][1].startswith("Largest K of one command")
     assert figures["systolic"][0] is True
     assert "pe" not in figures
+
+
+def test_help_says_where_only_powers_of_two_are_taken() -> None:
+    """Bounds alone would say that 5 rows are fine."""
+    found = 0
+    for block in BLOCKS.values():
+        p = block.params()
+        for field in dataclasses.fields(p):
+            low, high = field.metadata["low"], field.metadata["high"]
+            if low is None or high is None or type(field.default) is not int:
+                continue
+            for value in (3, 5, 6, 12, 100):
+                if low <= value <= high:
+                    try:
+                        p.replace(**{field.name: value})
+                    except ParamError as e:
+                        if "power of two" in str(e) and e.name == field.name:
+                            found += 1
+                            assert "power of two" in field.metadata["doc"], (block.name, field.name)
+    assert found > 20

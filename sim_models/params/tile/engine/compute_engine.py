@@ -16,12 +16,15 @@ DIM_WIDTH = 16
 class ComputeEngineParams(PEArrayParams):
     """Parameters of the compute engine; each local memory has two halves of the given depth."""
 
+    rows: int = param(8, "PE rows, a power of two; also operands of one dot product step in vector-lane mode", low=2,
+                      high=64, tag="r")
+    cols: int = param(8, "PE columns, a power of two; outputs computed side by side", low=1, high=64, tag="c")
     psum_width: int = param(32, "bits of a signed partial sum or result", low=8, high=64, tag="psum")
-    activation_depth: int = param(512, "words of `rows` activations in half an activation memory",
+    activation_depth: int = param(512, "words of `rows` activations in half an activation memory, a power of two",
                                   low=2, high=16384, tag="ad")
-    weight_depth: int = param(512, "weights of each bank in half a weight memory", low=2, high=16384,
-                              tag="wd")
-    psum_depth: int = param(512, "rows of `cols` results in half a partial-sum or output memory",
+    weight_depth: int = param(512, "weights of each bank in half a weight memory, a power of two", low=2,
+                              high=16384, tag="wd")
+    psum_depth: int = param(512, "rows of `cols` results in half a partial-sum or output memory, a power of two",
                             low=2, high=16384, tag="pd")
 
     @property

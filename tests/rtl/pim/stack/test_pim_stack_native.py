@@ -18,6 +18,7 @@ from sim_models.transformer.pair import load_pair
 from sim_models.transformer.smollm2 import load_smollm2
 from tb.pim.stack.stack_meter import StackMeter
 from tests.designs.run import BUILDS
+from tests.needs import SMOLLM2
 
 #: short rows and frequent refreshes; and a stack with one open row that is large enough for SmolLM2
 SMALL = PimStackParams(pseudo_channels=3, lanes=4, accumulators=8, buffer_words=64, rows=64, columns=8,
@@ -68,6 +69,7 @@ def test_matrices_of_the_shipped_pair(which: str) -> None:
         check(w, f"{which} {name}")
 
 
+@SMOLLM2
 def test_matrices_of_smollm2() -> None:
     found = matrices(load_smollm2(), ("w1", "wk"))
     assert [w.shape for w in found.values()] == [(576, 1536), (576, 192)]
