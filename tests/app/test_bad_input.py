@@ -232,7 +232,7 @@ COMMAND_LINE = [
     Case("bench in a mode that is not built", "bench engine_vector --mode systolic",
          "mode systolic is not built into this engine, only auto and vector"),
     Case("bench of something else", "bench pe",
-         "bench measures a compute_engine, manager or pim_stack, and pe is a pe"),
+         "bench measures a compute_engine, manager, saddle_manager or pim_stack, and pe is a pe"),
     Case("bench without a compiler", "bench engine --m 1",
          "g++ is needed to build simulations, and it is not on PATH: install it with `apt install g++`",
          code=1, prepare=lambda folder, monkeypatch: monkeypatch.setenv("PATH", str(folder))),

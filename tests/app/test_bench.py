@@ -33,7 +33,7 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in a folder that holds two designs with a tiny model."""
     monkeypatch.chdir(tmp_path)
     Path("full.toml").write_text(f'name = "full"\nblock = "compute_engine"\n{MODEL}')
-    Path("small.toml").write_text(f'name = "small"\nblock = "compute_engine"\n[params]\nrows = 4\ncols = 4\n'
+    Path("small.toml").write_text(f'name = "shallow"\nblock = "compute_engine"\n[params]\nrows = 4\ncols = 4\n'
                                   f'activation_depth = 64\nweight_depth = 64\npsum_depth = 64\n{MODEL}')
 
 
@@ -240,7 +240,7 @@ SIZES = "sizes from 1 to 1048576 were wanted, as 9 or 1-17 or 1,8,64, not"
     (["engine", "--m", "100000", "--k", "4096", "--n", "4096", "--mode", "auto"],
      "at most 20000000 array cycles can be measured at once, these sizes take 26214400000"),
     (["engine_systolic", "--mode", "vector"], "mode vector is not built into this engine, only auto and systolic"),
-    (["fifo"], "bench measures a compute_engine, manager or pim_stack, and fifo is a fifo"),
+    (["fifo"], "bench measures a compute_engine, manager, saddle_manager or pim_stack, and fifo is a fifo"),
     (["engine", "--plot", "x.gif"], "--plot needs a file that ends in .png, .svg, .pdf, not x.gif"),
     (["engine", "--plot", "none/x.png"], "--plot none/x.png: there is no folder none"),
     (["engine", "--m", "1", "--k", "1-4", "--n", "1-13", "--m", "1-14", "--plot", "x.png"],
@@ -252,7 +252,7 @@ SIZES = "sizes from 1 to 1048576 were wanted, as 9 or 1-17 or 1,8,64, not"
      "unknown option '--batch'; see `speculoos bench engine --help`"),
     (["pim", "--m", "3"], "unknown option '--m'; see `speculoos bench pim --help`"),
     (["manager", "--plain"],
-     "unknown option '--plain' (did you mean '--plot'?); see `speculoos bench manager --help`"),
+     "unknown option '--plain' (did you mean '--machine'?); see `speculoos bench manager --help`"),
     (["engine", "--seed", "x"], "argument --seed: a seed is an integer from 0 to 2147483647, not 'x'; see "
                                 "`speculoos bench engine --help`"),
 ])
