@@ -24,6 +24,9 @@ command -v "$python" >/dev/null 2>&1 || fail "Python 3.11 or newer was wanted as
     fail "Python 3.11 or newer was wanted, $python is $("$python" -V 2>&1)"
 if [ "$kind" = test ]; then
     command -v sta >/dev/null 2>&1 || missing="$missing opensta"
+    # waveforms in FST
+    [ -f /usr/include/lz4.h ] || missing="$missing liblz4-dev"
+    [ -f /usr/include/zlib.h ] || missing="$missing zlib1g-dev"
     [ -f /usr/share/qflow/tech/osu018/osu018_stdcells.lib ] || missing="$missing qflow-tech-osu018"
 fi
 "$python" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"

@@ -14,7 +14,8 @@ from typing import Any
 
 from amaranth.back import rtlil  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import ClockSignal, Instance, ResetSignal, Shape, Value
-from amaranth.hdl._ir import PortDirection
+from amaranth.hdl._dsl import FSM
+from amaranth.hdl._ir import Fragment, PortDirection
 from amaranth.lib.wiring import In
 
 from gen.emit.names import check_name, distinct, plain_names
@@ -60,6 +61,8 @@ class Design:
     params: dict[str, dict[str, Any]]
     #: for each module, Amaranth's hierarchical name of every register and memory, by its Verilog name
     origins: dict[str, dict[str, str]]
+    #: for each module, the names of the values of its ports and registers that have any, by Verilog name
+    values: dict[str, dict[str, dict[int, str]]]
     #: the top as it was described: its signature, parameters, docstring and registers
     unit: Unit
 
@@ -95,7 +98,8 @@ def emit(unit: Unit) -> Design:
                    for n, (text, _) in finished.items()},
         blocks={n: d.unit.block for n, d in done.items()},
         params={n: dataclasses.asdict(d.unit.params) for n, d in done.items()},
-        origins={n: origins for n, (_, origins) in finished.items()}, unit=unit)
+        origins={n: origins for n, (_, origins) in finished.items()},
+        values={n: _values(done[n], origins) for n, (_, origins) in finished.items()}, unit=unit)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,8 +197,34 @@ def to_rtlil(unit: Unit, name: str, platform: Any = None) -> str:
     """RTLIL of ``unit``; without a platform its children are elaborated in place."""
     ports = {n: (value, PortDirection.Input if port.direction == "input" else PortDirection.Output)
              for n, (port, value) in _members(unit).items()}
-    text = rtlil.convert(unit, name=name, platform=platform, ports=ports, emit_src=False)
+    fragment = Fragment.get(unit, platform)
+    _name_states(fragment)
+    text = rtlil.convert(fragment, name=name, platform=platform, ports=ports, emit_src=False)
     return distinct(_start_reads(text))
+
+
+def _name_states(fragment: Any) -> None:
+    """Give state machines the attributes that Amaranth gives enumerations, so that their states keep their names."""
+    for machine in fragment.generated.values():
+        if isinstance(machine, FSM):
+            known: Any = machine
+            state = known.state
+            for name, number in known.encoding.items():
+                state.attrs[f"enum_value_{number:0{len(state)}b}"] = name
+    for child, *_ in fragment.subfragments:
+        _name_states(child)
+
+
+_ENUM = re.compile(r'(?m)^(?:  attribute \\(?!enum_).*\n)*((?:  attribute \\enum_\w+ ".*"\n)+)'
+                   r"(?:  attribute \\(?!enum_).*\n)*  wire .*\\(\S+)$")
+
+
+def _values(done: "_Done", origins: dict[str, str]) -> dict[str, dict[int, str]]:
+    """Names of values, from the attributes of the RTLIL."""
+    names = {p.name: p.name for p in done.ports} | {origin: name for name, origin in origins.items()}
+    return {names[wire]: {int(bits, 2): value
+                          for bits, value in re.findall(r'\\enum_value_([01]+) "(.*)"', attributes)}
+            for attributes, wire in _ENUM.findall(done.rtlil) if wire in names}
 
 
 _READ_INIT = re.compile(r'(cell \$memrd_v2 .*\n\s+parameter \\MEMID (".*")\n(?:\s+parameter .*\n)*?'

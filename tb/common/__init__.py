@@ -57,13 +57,16 @@ class BenchInfo:
     ports: tuple[Port, ...]
     #: file to which each finished test appends its counts, one JSON object a line
     counts: str
+    #: first and last cycle of each test that a waveform keeps; None keeps all
+    window: tuple[int, int] | None = None
 
     def encode(self) -> str:
         """Text for :data:`BENCH_VARIABLE`."""
         cls = type(self.params)
         return json.dumps({"block": self.block, "class": f"{cls.__module__}:{cls.__qualname__}",
                            "values": dataclasses.asdict(self.params),
-                           "ports": [dataclasses.astuple(p) for p in self.ports], "counts": self.counts})
+                           "ports": [dataclasses.astuple(p) for p in self.ports], "counts": self.counts,
+                           "window": self.window})
 
 
 @functools.cache
@@ -82,7 +85,8 @@ def bench_info() -> BenchInfo:
     raw: dict[str, Any] = json.loads(text)
     module, _, name = raw["class"].partition(":")
     cls = getattr(importlib.import_module(module), name)
-    return BenchInfo(raw["block"], cls(**raw["values"]), tuple(Port(*p) for p in raw["ports"]), raw["counts"])
+    return BenchInfo(raw["block"], cls(**raw["values"]), tuple(Port(*p) for p in raw["ports"]), raw["counts"],
+                     raw["window"] and tuple(raw["window"]))
 
 
 def params() -> Any:

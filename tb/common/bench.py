@@ -127,7 +127,7 @@ def _watched_tasks(ledger: Ledger) -> Iterator[None]:
 
 def _write_counts(ledger: Ledger) -> None:
     monitors = ledger.engine.monitors if ledger.engine is not None else {}
-    line = {"test": ledger.test, "compared": ledger.compared,
+    line = {"test": ledger.test, "compared": ledger.compared, "difference": ledger.difference,
             "cycles": ledger.engine.cycle if ledger.engine is not None else 0,
             "transfers": {name: m.rules.transfers for name, m in monitors.items()}}
     with open(bench_info().counts, "a") as f:

@@ -5,6 +5,7 @@ depends on the order of tasks. All inputs have a value before the first edge and
 start; a driver looks at the level of reset each cycle and needs no edge of it.
 """
 
+import ctypes
 import random
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ import cocotb
 import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import Event, FallingEdge, RisingEdge, Timer
+from cocotb.utils import get_sim_time
 
 from tb.common import bench_info
 from tb.common.ledger import current_ledger
@@ -25,6 +27,21 @@ __all__ = ["Engine", "Monitor", "cycles", "engine", "reset", "rng", "start"]
 PERIOD_NS = 10
 #: one cycle in so many is probed for valid following ready
 PROBE_EVERY = 8
+
+
+#: a step of the simulation, 1 ps
+_STEP_NS = 1e-3
+
+
+def _open_window(began: int) -> None:
+    """Let a waveform with a window record those cycles of a test that begins now."""
+    window = bench_info().window
+    if window is not None:
+        first, last = window
+        step = round(PERIOD_NS / _STEP_NS)
+        record = ctypes.CDLL(None).waves_window
+        record.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
+        record(began + (first - 1) * step, min(began + last * step, (1 << 64) - 1))
 
 
 class Agent(Protocol):
@@ -119,6 +136,7 @@ class Engine:
         #: rising edges since the start
         self.cycle = 0
         self.in_reset = True
+        self._began = get_sim_time("step")
         self.monitors: dict[str, Monitor] = {}
         self.agents: list[Agent] = []
         self._waiters: list[tuple[Callable[[], bool], Event]] = []
@@ -141,12 +159,17 @@ class Engine:
             idle = poison_bits(port.width) if port.name.endswith("__payload") else 0
             getattr(self.dut, port.name).value = values.get(port.name, idle)
         self.dut.rst.value = 1
+        _open_window(self._began)
         clock = Clock(self.dut.clk, PERIOD_NS, "ns").start(start_high=False)
         loop = cocotb.start_soon(self._loop(), name="engine")
         ledger = current_ledger()
         if ledger is not None:
             ledger.endless.update((clock, loop))
             ledger.debts += [m.debt for m in self.monitors.values()]
+
+    def time_ns(self, cycle: int) -> float:
+        """Simulated time of the rising edge that ends a cycle, as a waveform shows it."""
+        return self._began * _STEP_NS + PERIOD_NS * cycle - PERIOD_NS / 2
 
     async def _loop(self) -> None:
         edge, fall = RisingEdge(self.dut.clk), FallingEdge(self.dut.clk)

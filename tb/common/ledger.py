@@ -4,6 +4,7 @@ Comparisons, drivers, scoreboards and background tasks all report here, so that 
 cannot pass. Outside a simulator a ledger exists as well (``with Ledger("name")``), for native benches.
 """
 
+import collections
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -35,6 +36,9 @@ class Ledger:
         self.tasks: list[Any] = []
         #: the per-cycle machinery of the device under test, once it is started
         self.engine: Any = None
+        #: where the first difference was: cycle of the test, nanoseconds of the simulation
+        self.difference: dict[str, Any] | None = None
+        self._taken: collections.deque[tuple[Any, Any]] = collections.deque(maxlen=64)
 
     def __enter__(self) -> Self:
         if Ledger._current is not None:
@@ -44,6 +48,21 @@ class Ledger:
 
     def __exit__(self, *exc: object) -> None:
         Ledger._current = None
+
+    def came(self, values: Any, stamps: Any) -> None:
+        """Remember in which cycle each element of an array came from the device (its first axis)."""
+        self._taken.append((values, stamps))
+
+    def moment(self, values: Any, index: int) -> str:
+        """The cycle and time of a difference in ``values[index]``, in words: when it came, else now."""
+        if self.engine is None or not self.engine.cycle:
+            return ""
+        stamps = next((stamps for known, stamps in self._taken if known is values), None)
+        cycle = self.engine.cycle if stamps is None else int(stamps[index])
+        time_ns = self.engine.time_ns(cycle)
+        if self.difference is None:
+            self.difference = {"cycle": cycle, "ns": time_ns}
+        return f"; {'compared' if stamps is None else 'came'} in cycle {cycle} of the test, at {time_ns:g} ns"
 
     def owed(self) -> list[str]:
         """Everything that keeps the test from passing, in words."""

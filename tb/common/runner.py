@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from gen.emit.emit import Design, emit
 from gen.emit.process import run_child, stopping
 from gen.errors import EmitError, naming
 from rtl.registry import BLOCKS
@@ -36,6 +37,7 @@ from tb.common.build import (
     toolchain,
 )
 from tb.common.poison import BUILD_FLAGS, run_flags
+from tb.common.waves import Recording, check_scope, save_view, with_fields, with_quiet_nets
 
 __all__ = ["BenchResult", "Build", "Failure", "build", "default_out", "regress", "run_bench", "run_unit",
            "unit_ports", "variants"]
@@ -43,8 +45,13 @@ __all__ = ["BenchResult", "Build", "Failure", "build", "default_out", "regress",
 _ROOT = Path(__file__).resolve().parents[2]
 #: seconds of real time after which a simulator that does not end is killed
 WALL_LIMIT = 900.0
+#: cycles before and after a difference that the command which records it asks for
+_AROUND = 50
 _FLAGS = ("-O3", "-Wno-fatal", "--no-timing", "--output-split", "0", "--public-depth", "1",
           "--timescale", "1ns/1ps", *BUILD_FLAGS)
+
+#: the main program of simulators that record
+_RECORDER = Path(__file__).with_name("waves.cpp")
 
 _emit_lock = threading.Lock()
 
@@ -61,6 +68,7 @@ class Build:
     #: whether an earlier build was used as it stands
     reused: bool
     ports: tuple[Port, ...]
+    design: Design
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +99,10 @@ class BenchResult:
     waves: Path | None
     #: the command that repeats this run
     repeat: str
+    #: the view of the waveform, if one was asked for
+    view: Path | None = None
+    #: the command that records the cycles around the first difference, if one was found without a waveform
+    record: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -123,7 +135,7 @@ def unit_ports(unit: Unit) -> tuple[Port, ...]:
                  for name, member, value in flat if not isinstance(value, Const) and len(value))
 
 
-def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "",
+def build(unit: Unit, *, waves: Recording | None = None, build_root: Path, control: str = "",
           once: Sequence[str] = ()) -> Build:
     """Compile a unit for cocotb, or reuse an equal earlier build.
 
@@ -132,7 +144,7 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
     unit:
         What to simulate.
     waves:
-        Whether runs can record a waveform (FST where the zlib and lz4 headers are installed, else VCD).
+        What runs can record, if anything (FST where the zlib and lz4 headers are installed, else VCD).
     build_root:
         Folder of all builds.
     control:
@@ -151,15 +163,15 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
     tools = toolchain()
     from cocotb_tools import config
 
-    from gen.emit.emit import emit
-
     with _emit_lock:
         design = emit(unit)
+    if waves:
+        check_scope(design, waves)
     kind = _wave_format(tools.env) if waves else ""
     trace = {"": [], "vcd": ["--trace"], "fst": ["--trace-fst"]}[kind]
     modules = [name for name, block in design.blocks.items() if block in once and name != design.top]
     flags = [*_FLAGS, *trace, *(["--hierarchical"] if modules else [])]
-    verilog = design.verilog
+    verilog = _traced(design, waves) if waves else design.verilog
     if modules:
         verilog, apart = compiled_once(verilog, modules)
         control += apart
@@ -172,17 +184,44 @@ def build(unit: Unit, *, waves: bool = False, build_root: Path, control: str = "
             (folder / "control.vlt").write_text(control)
             sources.insert(0, "control.vlt")
         main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
+        includes = f"-I{main.parent}"
+        if waves:
+            main = _RECORDER
         run_logged([
             [tools.verilator, "--cc", "--exe", "--vpi", *flags, "--Mdir", ".", "--prefix", "Vtop",
              "--top-module", design.top, "-o", "simulator",
-             "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator", str(main), *sources],
-            ["make", "-j2", "-C", ".", "-f", "Vtop_hier.mk" if modules else "Vtop.mk", f"VM_TRACE={int(waves)}"],
+             *(["-CFLAGS", includes] if waves else []),
+             "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator{' -rdynamic' * bool(waves)}",
+             str(main), *sources],
+        ], folder, tools.env, f"module {design.top}")
+        if waves:
+            _compile_fast(folder)
+        run_logged([
+            ["make", "-j2", "-C", ".", "-f", "Vtop_hier.mk" if modules else "Vtop.mk",
+             f"VM_TRACE={int(bool(waves))}"],
         ], folder, tools.env, f"module {design.top}")
 
     folder, reused = keyed_folder(build_root, design.top, {
         "verilog": verilog, "top": design.top, "flags": flags, "control": control,
-        "libs": str(libs)}, make)
-    return Build(folder, design.top, kind, reused, unit_ports(unit))
+        "libs": str(libs), "recorder": _RECORDER.read_text() if waves else ""}, make)
+    return Build(folder, design.top, kind, reused, unit_ports(unit), design)
+
+
+def _traced(design: Design, waves: Recording) -> str:
+    """Verilog that records what was asked for."""
+    modules = {**design.modules, design.top: with_fields(design)}
+    return "\n".join(text if waves.nets else with_quiet_nets(text) for text in modules.values())
+
+
+def _compile_fast(folder: Path) -> None:
+    """Leave out the C++ compiler's optimisation of code that runs once, or once a recorded cycle.
+
+    Verilator would do so by itself if it compiled file by file.
+    """
+    for path in folder.rglob("*.cpp"):
+        if "__Slow" in path.name or "__Trace" in path.name:
+            path.write_text(f'#pragma GCC push_options\n#pragma GCC optimize("O0")\n{path.read_text()}'
+                            "\n#pragma GCC pop_options\n")
 
 
 def _wave_format(env: Mapping[str, str]) -> str:
@@ -197,7 +236,7 @@ def default_out(build_root: Path, block: str, unit_name: str) -> Path:
     return Path(build_root) / "results" / block / unit_name
 
 
-def run_bench(block: str, params: Params, *, seed: int | None = None, waves: bool = False,
+def run_bench(block: str, params: Params, *, seed: int | None = None, waves: Recording | None = None,
               test: str | None = None, build_root: Path, out: Path | None = None) -> BenchResult:
     """Build a block and run its bench.
 
@@ -208,7 +247,7 @@ def run_bench(block: str, params: Params, *, seed: int | None = None, waves: boo
     seed:
         Seed of everything random; drawn (and reported) when None.
     waves:
-        Record a waveform into ``out``.
+        Record this into ``out``.
     test:
         Run the tests of this name only.
     build_root, out:
@@ -227,7 +266,7 @@ def run_bench(block: str, params: Params, *, seed: int | None = None, waves: boo
                     build_root=build_root, out=out)
 
 
-def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, waves: bool = False,
+def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, waves: Recording | None = None,
              test: str | None = None, build_root: Path, out: Path | None = None, control: str = "",
              wall_limit: float = WALL_LIMIT) -> BenchResult:
     """Run a bench module against any unit; :func:`run_bench` is this for registered blocks."""
@@ -240,23 +279,32 @@ def run_unit(unit: Unit, module: str, *, block: str, seed: int | None = None, wa
     folder.mkdir(parents=True, exist_ok=True)
     results, counts, log = folder / "results.xml", folder / "counts.jsonl", folder / "sim.log"
     wave = folder / f"waves.{made.waves}" if made.waves else None
-    info = BenchInfo(block, unit.params, made.ports, str(counts))
+    info = BenchInfo(block, unit.params, made.ports, str(counts), waves.window if waves else None)
     # two runs of one unit at a time would delete each other's results
     with locked(folder / ".lock", f"the results of {made.top}"), naming(folder):
         for stale in (results, counts, log, *([wave] if wave else [])):
             stale.unlink(missing_ok=True)
-        ended = _simulate(made, module, info, seed, test, results, log, wave, wall_limit)
+        ended = _simulate(made, module, info, seed, test, results, log, wave, waves, wall_limit)
         tests, failures = _judge(results, counts, log, ended, module, test)
         lines = _counts(counts)
+        recorded = wave if wave and wave.exists() else None
+        found = next((line for line in lines if line["difference"]), None)
+        moment = found["difference"]["ns"] if found else None
+        view = save_view(made.design, waves, recorded, moment) if waves and recorded else None
+    around = None
+    if found and not waves:
+        cycle = found["difference"]["cycle"]
+        around = _repeat(block, unit.params, seed, Recording(max(1, cycle - _AROUND), cycle + _AROUND),
+                         found["test"].partition("/")[0], ())
     return BenchResult(
         block=block, unit_name=made.top, tests=tests, failures=failures, seed=seed,
         comparisons=sum(line["compared"] for line in lines), cycles=sum(line["cycles"] for line in lines),
-        seconds=time.monotonic() - began, waves=wave if wave and wave.exists() else None,
+        seconds=time.monotonic() - began, waves=recorded, view=view, record=around,
         repeat=_repeat(block, unit.params, seed, waves, test, failures))
 
 
 def _simulate(made: Build, module: str, info: BenchInfo, seed: int, test: str | None, results: Path,
-              log: Path, wave: Path | None, wall_limit: float) -> str:
+              log: Path, wave: Path | None, waves: Recording | None, wall_limit: float) -> str:
     """Run the simulator; returns how it ended, empty for well."""
     from cocotb_tools import config
     from find_libpython import find_libpython
@@ -273,8 +321,8 @@ def _simulate(made: Build, module: str, info: BenchInfo, seed: int, test: str | 
     if test is not None:
         env["COCOTB_TEST_FILTER"] = rf"\.{re.escape(test)}(/|$)"
     command = [str(made.folder / "simulator"), *run_flags(seed)]
-    if wave is not None:
-        command += ["--trace", "--trace-file", str(wave)]
+    if wave is not None and waves is not None:
+        command += ["--trace", "--trace-file", str(wave), *waves.arguments(made.top)]
     with log.open("w") as f:
         try:
             code = run_child(command, cwd=results.parent, env=env, log=f, timeout=wall_limit)
@@ -325,7 +373,7 @@ def _tail(log: Path) -> str:
     return " | ".join(lines[-3:]) or "(empty)"
 
 
-def _repeat(block: str, params: Params, seed: int, waves: bool, test: str | None,
+def _repeat(block: str, params: Params, seed: int, waves: Recording | None, test: str | None,
             failures: Sequence[Failure]) -> str:
     words = ["speculoos", "sim", block, "--seed", str(seed)]
     for field in dataclasses.fields(params):
@@ -336,11 +384,11 @@ def _repeat(block: str, params: Params, seed: int, waves: bool, test: str | None
     name = test or next((f.test.partition("/")[0] for f in failures if f.test), None)
     if name:
         words += ["--test", name]
-    return " ".join([*words, "--waves"] if waves else words)
+    return " ".join([*words, *(waves.options() if waves else [])])
 
 
 def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: Path, seed: int | None = None,
-            waves: bool = False, on_result: Callable[[int, int, BenchResult], None] | None = None
+            waves: Recording | None = None, on_result: Callable[[int, int, BenchResult], None] | None = None
             ) -> list[BenchResult]:
     """Run many benches side by side.
 
@@ -390,7 +438,8 @@ def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: P
     return [done[i] for i in range(len(work))]
 
 
-def _run_or_fail(block: str, params: Params, seed: int | None, waves: bool, build_root: Path) -> BenchResult:
+def _run_or_fail(block: str, params: Params, seed: int | None, waves: Recording | None,
+                 build_root: Path) -> BenchResult:
     """One bench of many: a block that cannot be built must not hide the others' results."""
     began = time.monotonic()
     try:

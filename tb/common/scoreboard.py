@@ -34,7 +34,8 @@ def compare(got: Any, want: Any, name: str) -> int:
     ------
     Mismatch
         Shapes, kinds or elements differ, or there is nothing to compare. The message has the first
-        differing element's coordinates, both values and hex codes, and how many differ.
+        differing element's coordinates, both values and hex codes, how many differ, and in a simulation the cycle
+        and time at which that element came, where a sink took it, else of the comparison.
     """
     g, w = np.asarray(got), np.asarray(want)
     if g.shape != w.shape:
@@ -49,7 +50,10 @@ def compare(got: Any, want: Any, name: str) -> int:
     note_compared(g.size)
     wrong = _codes(g) != _codes(w)
     if wrong.any():
-        raise Mismatch(_explain(g, w, wrong, name))
+        ledger = current_ledger()
+        first = np.argwhere(wrong)[0]
+        moment = ledger.moment(got, int(first[0]) if first.size else 0) if ledger else ""
+        raise Mismatch(_explain(g, w, wrong, name) + moment)
     return g.size
 
 

@@ -167,7 +167,13 @@ class Sink(_Driver):
 
     async def take(self, count: int) -> Any:
         """Wait for ``count`` beats and unpack them: dictionary of arrays, or one array."""
-        return self.codec.unpack((await self.take_packed(count))[0])
+        beats, stamps = await self.take_packed(count)
+        values = self.codec.unpack(beats)
+        ledger = current_ledger()
+        assert ledger is not None
+        for array in values.values() if isinstance(values, dict) else (values,):
+            ledger.came(array, stamps)
+        return values
 
     async def take_block(self, field: str = "last") -> Any:
         """Wait for beats up to and with the first whose one-bit ``field`` is set, and unpack them."""

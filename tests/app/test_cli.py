@@ -26,6 +26,7 @@ from speculoos.cli import COMMANDS, main
 from speculoos.report import Report, write_atomic
 from tb.common import runner
 from tb.common.build import BuildError
+from tb.common.waves import Recording
 
 Capture = pytest.CaptureFixture[str]
 
@@ -253,7 +254,17 @@ def test_sim_all_runs_every_block_and_fails_with_any(capsys: Capture, tmp_path: 
 def test_sim_is_narrowed_to_one_run(capsys: Capture, fake_runs: list[dict[str, Any]]) -> None:
     assert run(capsys, "sim", "pe", "--set", "operand_width=6", "--waves", "--build-dir", "b")[0] == 0
     calls = [(c["params"].operand_width, c["waves"], c["build_root"]) for c in fake_runs]
-    assert calls == [(6, True, Path("b"))]
+    assert calls == [(6, Recording(), Path("b"))]
+
+
+def test_sim_lists_blocks_with_their_tests_and_variants(capsys: Capture, tmp_path: Path) -> None:
+    code, out, err = run(capsys, "sim", "--list", "fifo", "--json", "s.json")
+    assert (code, err) == (0, "")
+    assert "smallest" in out
+    (row,) = json.loads((tmp_path / "s.json").read_text())["rows"]
+    assert list(row["variants"]) == ["default", "smallest", "deep", "wide"]
+    assert row["tests"] == ["scenarios", "every_cycle", "capacity_latency_throughput", "reset_empties",
+                            "takes_nothing_in_reset"]
 
 
 @pytest.mark.parametrize("error", [BuildError, ToolError])
