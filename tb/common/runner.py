@@ -209,8 +209,9 @@ def build(unit: Unit, *, waves: Recording | None = None, build_root: Path, contr
 
 def _traced(design: Design, waves: Recording) -> str:
     """Verilog that records what was asked for."""
-    modules = {**design.modules, design.top: with_fields(design)}
-    return "\n".join(text if waves.nets else with_quiet_nets(text) for text in modules.values())
+    modules = {name: text if waves.nets else with_quiet_nets(text) for name, text in design.modules.items()}
+    modules[design.top] = with_fields(design, modules[design.top])
+    return "\n".join(modules.values())
 
 
 def _compile_fast(folder: Path) -> None:

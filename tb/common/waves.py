@@ -160,9 +160,8 @@ def _fields(shape: Any, name: str, offset: int = 0) -> Iterator[_Field]:
         yield _Field(name, offset, cast.width, cast.signed, values)
 
 
-def with_fields(design: Design) -> str:
-    """Text of the top module with a net for each field of its streams, so that every viewer shows them."""
-    text = design.modules[design.top]
+def with_fields(design: Design, text: str) -> str:
+    """``text`` of the top module with a net for each field of its streams, so that every viewer shows them."""
     lines = []
     for payload, shape in _streams(design.unit).values():
         for field in _fields(shape, payload):

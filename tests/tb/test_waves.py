@@ -85,7 +85,8 @@ def test_registers_and_ports_are_recorded_and_other_nets_are_not():
 
 
 def test_fields_of_streams_become_nets_of_the_top():
-    text = with_fields(emit(Echo()))
+    design = emit(Echo())
+    text = with_fields(design, design.modules["echo"])
     assert "  wire signed [7:0] i_beat__payload__data__7;\n" in text
     assert "  assign i_beat__payload__data__7 = i_beat__payload[63:56];\n" in text
     assert "  assign o_beat__payload__last = o_beat__payload[65:65];\n" in text
@@ -120,3 +121,12 @@ def test_options_repeat_a_recording():
         "--waves", "--from", "3", "--to", "9", "--scope", "a.b", "--depth", "2", "--nets"]
     assert Recording(scope="a", depth=2).arguments("top") == ["+waves_scope+top.a", "+waves_depth+2"]
     assert Recording(last=4).window == (1, 4)
+
+
+def test_scope_narrows_what_is_recorded(windowed, tmp_path):
+    """The scope is the top itself here: without it, its ports are recorded a second time as those of the design."""
+    result = run_echo("bench_bad", tmp_path, test="wrong_lane", waves=Recording(5, 8, depth=1))
+    names = {var.full_name for var in _read(result.waves).values()}
+    assert names
+    assert all(re.fullmatch(r"echo\.[\w.\[\]]+", name) for name in names)
+    assert any(not name.startswith("echo.") for name in (v.full_name for v in _read(windowed.waves).values()))
