@@ -15,7 +15,7 @@ ALLOWED: dict[str, set[str]] = {
     "rtl": {"rtl", "sim_models.params", "sim_models.spec", "sim_models.numerics", "amaranth"},
     "gen": {"gen", "rtl", "sim_models", "amaranth", "numpy", "pyosys", "pyslang"},
     "tb": {"tb", "gen", "rtl", "sim_models", "amaranth", "cocotb", "cocotb_tools", "filelock", "find_libpython",
-           "numpy", "pyosys"},
+           "numpy", "pyosys", "vcd"},
     "speculoos": {"speculoos", "tb", "gen", "rtl", "sim_models", "numpy", "rich", "matplotlib"},
 }
 

@@ -132,11 +132,12 @@ def _verilator() -> str:
 
 
 def _wave_headers() -> str:
-    text = "#include <zlib.h>\n#include <lz4.h>\n"
-    probe = subprocess.run(["g++", "-E", "-x", "c++", "-"], capture_output=True, text=True, input=text, check=False
-                           ) if shutil.which("g++") else None
-    if probe is None or probe.returncode:
-        raise Missing("their headers are not there")
+    if shutil.which("g++") is None:
+        raise Missing("g++ is not there to look for their headers")
+    try:
+        _run(["g++", "-E", "-x", "c++", "-include", "zlib.h", "-include", "lz4.h", "/dev/null"])
+    except Missing as e:
+        raise Missing("their headers are not there") from e
     return "present"
 
 
