@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 import pytest
+import pywellen
 
 from gen.emit.emit import emit
 from gen.errors import UserError
@@ -66,7 +67,6 @@ def test_view_names_signals_that_the_wave_has(windowed):
 def _read(path):
     """The signals of a wave file by name; times are in picoseconds."""
     assert path.suffix == ".fst", "install the headers of lz4 and zlib"
-    pywellen = pytest.importorskip("pywellen")
     wave = pywellen.Waveform(str(path))
     return {re.sub(r"^\$rootio\.", "", var.full_name): var for var in wave.all_vars()}
 
