@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from scripts import pair_text
 from sim_models.transformer import measure
-from sim_models.transformer.checkpoint import CheckpointError, ModelShape, load_llama2c, save_llama2c
+from sim_models.transformer.checkpoint import CheckpointError, ModelShape
 from sim_models.transformer.float_model import FloatModel
+from sim_models.transformer.formats.llama2c import load_llama2c, save_llama2c, save_tokenizer
 from sim_models.transformer.int8_model import Int8Model
 from sim_models.transformer.pair import DATA, load_pair
-from sim_models.transformer.tokenizer import BOS, Tokenizer, save_tokenizer
+from sim_models.transformer.tokenizer import BOS, Tokenizer
 
 if TYPE_CHECKING:
     import torch

@@ -1,30 +1,25 @@
-"""Checkpoints of Llama-style models: shape, named float32 arrays, and llama2.c's version-0 file format.
+"""Checkpoints of Llama-style models: their shape and named float32 arrays.
 
-The file is a header of seven little-endian int32 (dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size,
-max_seq_len) and float32 arrays in the order of :meth:`ModelShape.arrays`, with two rotary tables before the
-classifier. A negative vocab_size says that the classifier does not share the embedding's weights. Rotary
-positions turn neighbouring elements (2i, 2i+1), as llama2.c does; weights of other conventions are permuted
-when they are read.
+Rotary positions turn neighbouring elements (2i, 2i+1), as llama2.c does; weights of other conventions are permuted
+when they are read. The files that hold checkpoints are read by :mod:`sim_models.transformer.formats`.
 """
 
+import copy
 import dataclasses
-import os
-import struct
+import math
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["STORIES260K", "WEIGHTS", "Checkpoint", "CheckpointError", "ModelShape", "load_llama2c",
-           "random_checkpoint", "read_file", "rotary_tables", "save_llama2c", "write_file"]
+__all__ = ["STORIES260K", "WEIGHTS", "Checkpoint", "CheckpointError", "ModelShape", "check_finite",
+           "random_checkpoint", "rotary_tables", "times"]
 
 Float = NDArray[np.float32]
 
 WEIGHTS = ("wq", "wk", "wv", "wo", "w1", "w2", "w3")
 """The matrices of a layer. w1 is the gate of SwiGLU, w3 the other factor, w2 the way back to ``dim``."""
 
-_HEADER = struct.Struct("<7i")
 _LIMITS = {"dim": 1 << 16, "hidden_dim": 1 << 18, "n_layers": 1024, "n_heads": 1024, "n_kv_heads": 1024,
            "vocab_size": 1 << 20, "max_seq_len": 1 << 20}
 
@@ -78,10 +73,11 @@ class ModelShape:
                 raise CheckpointError(f"{name} must be a multiple of {by} = {part}, not {whole}")
         if self.head_dim % 2:
             raise CheckpointError(f"dim / n_heads must be even for rotary positions, not {self.head_dim}")
-        for name in ("norm_eps", "rope_theta"):
-            value = getattr(self, name)
-            if not 0 < value < float("inf"):
-                raise CheckpointError(f"{name} must be positive and finite, not {value}")
+        with np.errstate(over="ignore", under="ignore"):
+            if not 0 < np.float32(self.norm_eps) < np.inf:
+                raise CheckpointError(f"norm_eps must be positive and finite as float32, not {self.norm_eps}")
+        if not 1 <= self.rope_theta < np.inf:
+            raise CheckpointError(f"rope_theta must be at least 1 and finite, not {self.rope_theta}")
 
     @property
     def head_dim(self) -> int:
@@ -100,7 +96,7 @@ class ModelShape:
                 "w2": (h, d), "w3": (d, h), "wcls": (d, self.vocab_size)}[name]
 
     def arrays(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every array, in the order of the file; matrices are [layer, out, in]."""
+        """Name and shape of every array, in the order of llama2.c's files; matrices are [layer, out, in]."""
         layers = {n: (self.n_layers, *self.gemm(n)[::-1]) for n in WEIGHTS}
         shapes: dict[str, tuple[int, ...]] = {"tok_emb": (self.vocab_size, self.dim)}
         shapes["rms_att"] = (self.n_layers, self.dim)
@@ -115,7 +111,7 @@ class ModelShape:
     @property
     def parameters(self) -> int:
         """Number of weights, the classifier counted only where it is not shared."""
-        return sum(_count(s) for s in self.arrays().values())
+        return sum(map(math.prod, self.arrays().values()))
 
 
 STORIES260K = ModelShape(dim=64, hidden_dim=172, n_layers=5, n_heads=8, n_kv_heads=4, vocab_size=512,
@@ -147,24 +143,41 @@ class Checkpoint:
         self.arrays: dict[str, Float] = {}
         for name, size in wanted.items():
             if name not in arrays:
-                raise CheckpointError(f"weights {name} of shape {_times(size)} are missing")
+                raise CheckpointError(f"weights {name} of shape {times(size)} are missing")
             array = np.ascontiguousarray(arrays[name], dtype=np.float32)
             if array.shape != size:
-                raise CheckpointError(f"weights {name} must have shape {_times(size)}, "
-                                      f"not {_times(array.shape)}")
-            bad = np.flatnonzero(~np.isfinite(array))
-            if len(bad):
-                where = tuple(int(i) for i in np.unravel_index(int(bad[0]), size))
-                raise CheckpointError(f"weights {name} must be finite, not {array[where]} at {list(where)}")
+                raise CheckpointError(f"weights {name} must have shape {times(size)}, "
+                                      f"not {times(array.shape)}")
+            check_finite(f"weights {name}", array)
             self.arrays[name] = array
 
     def __getitem__(self, name: str) -> Float:
         return self.arrays[name]
 
+    def shortened(self, positions: int) -> "Checkpoint":
+        """The same weights for at most so many positions; tables and caches take memory for each."""
+        other = copy.copy(self)
+        other.shape = dataclasses.replace(self.shape, max_seq_len=min(positions, self.shape.max_seq_len))
+        return other
+
     @property
     def classifier(self) -> Float:
         """The classifier's weights, float32 [vocab_size, dim]."""
         return self.arrays.get("wcls", self.arrays["tok_emb"])
+
+
+def check_finite(name: str, array: Float) -> None:
+    """Refuse NaN and infinity.
+
+    Raises
+    ------
+    CheckpointError
+        There is one; the message says which and where.
+    """
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        where = tuple(int(i) for i in np.unravel_index(int(bad[0]), array.shape))
+        raise CheckpointError(f"{name} must be finite, not {array[where]} at {list(where)}")
 
 
 def rotary_tables(shape: ModelShape) -> tuple[Float, Float]:
@@ -187,103 +200,6 @@ def random_checkpoint(shape: ModelShape, seed: int) -> Checkpoint:
     return Checkpoint(shape, arrays)
 
 
-def load_llama2c(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read a llama2.c version-0 file.
-
-    Raises
-    ------
-    CheckpointError
-        The file cannot be read, its header is not sensible, its length is not exactly what the header says,
-        a weight is not finite, or its rotary tables are not those of base 10000.
-    """
-    raw = read_file(path)
-    try:
-        return _parse(raw)
-    except CheckpointError as error:
-        raise CheckpointError(f"{os.fspath(path)}: {error}") from None
-
-
-def read_file(path: str | os.PathLike[str]) -> bytes:
-    """The file's bytes; :class:`CheckpointError` when it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{os.fspath(path)}: cannot be read: {error.strerror}") from None
-
-
-def _parse(raw: bytes) -> Checkpoint:
-    if len(raw) < _HEADER.size:
-        raise CheckpointError(f"the header of a llama2.c file has {_HEADER.size} bytes, this file {len(raw)}")
-    if raw[:4] in (b"GGUF", b"24ka"):
-        raise CheckpointError(f"this is not a llama2.c version-0 file: it starts with {raw[:4]!r}")
-    dim, hidden, layers, heads, kv_heads, vocab, seq = _HEADER.unpack_from(raw)
-    shape = ModelShape(dim=dim, hidden_dim=hidden, n_layers=layers, n_heads=heads, n_kv_heads=kv_heads,
-                       vocab_size=abs(vocab), max_seq_len=seq, shared_classifier=vocab > 0)
-    table = (seq, shape.head_dim // 2)
-    sizes = list(shape.arrays().items())
-    at = len(sizes) if shape.shared_classifier else len(sizes) - 1
-    sizes[at:at] = [("freq_cos", table), ("freq_sin", table)]
-    wanted = _HEADER.size + 4 * sum(_count(s) for _, s in sizes)
-    if len(raw) != wanted:
-        raise CheckpointError(f"the header asks for {wanted} bytes, this file has {len(raw)}")
-    arrays, offset = {}, _HEADER.size
-    for name, size in sizes:
-        arrays[name] = np.frombuffer(raw, "<f4", _count(size), offset).reshape(size)
-        offset += 4 * _count(size)
-    for name, table in zip(("freq_cos", "freq_sin"), rotary_tables(shape), strict=True):
-        _check_rotary(name, arrays.pop(name), table)
-    return Checkpoint(shape, arrays)
-
-
-def _check_rotary(name: str, got: Float, want: Float) -> None:
-    # float32 angles (as PyTorch makes them) are wrong by up to half an ulp of the angle: seq * 2**-24
-    allowed = 1e-6 + len(want) * 2.0 ** -23
-    bad = np.argwhere(~(np.abs(got - want) <= allowed))
-    if len(bad):
-        where = tuple(int(i) for i in bad[0])
-        raise CheckpointError(f"{name} must be the table of base 10000, {want[where]:.6g} at {list(where)}, "
-                              f"not {got[where]:.6g}")
-
-
-def save_llama2c(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a llama2.c version-0 file; whole or not at all.
-
-    Raises
-    ------
-    CheckpointError
-        The shape has an epsilon or rotary base that the format cannot say.
-    """
-    shape = checkpoint.shape
-    for name, fixed in (("norm_eps", 1e-5), ("rope_theta", 10000.0)):
-        if getattr(shape, name) != fixed:
-            raise CheckpointError(f"a llama2.c file means {name} = {fixed:g}, not {getattr(shape, name):g}")
-    vocab = shape.vocab_size if shape.shared_classifier else -shape.vocab_size
-    parts = [_HEADER.pack(shape.dim, shape.hidden_dim, shape.n_layers, shape.n_heads, shape.n_kv_heads, vocab,
-                          shape.max_seq_len)]
-    parts += [checkpoint[n].astype("<f4").tobytes() for n in shape.arrays() if n != "wcls"]
-    parts += [t.astype("<f4").tobytes() for t in rotary_tables(shape)]
-    if not shape.shared_classifier:
-        parts.append(checkpoint["wcls"].astype("<f4").tobytes())
-    write_file(path, b"".join(parts))
-
-
-def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` beside ``path`` and put it in place in one step."""
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _count(size: tuple[int, ...]) -> int:
-    n = 1
-    for s in size:
-        n *= s
-    return n
-
-
-def _times(size: tuple[int, ...]) -> str:
+def times(size: tuple[int, ...]) -> str:
+    """A shape as messages show it: ``16 x 32``."""
     return " x ".join(map(str, size)) if size else "()"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from sim_models.numerics import rows as exact
 from sim_models.transformer.cache import KVCache
-from sim_models.transformer.checkpoint import WEIGHTS, Checkpoint, ModelShape, rotary_tables
+from sim_models.transformer.checkpoint import WEIGHTS, Checkpoint, CheckpointError, ModelShape, rotary_tables
 
 __all__ = ["Int8Model", "MatMul", "QuantisedCheckpoint", "QuantisedMatrix", "quantise_checkpoint"]
 
@@ -123,10 +123,21 @@ class Int8Model:
         ------
         SequenceError
             As :meth:`KVCache.claim`; the cache is as before.
+        CheckpointError
+            The weights lead to numbers that float32 cannot hold; the cache is as before.
         ValueError
             ``matmul`` returned something else than int32 [M, N].
         """
         ids, span = cache.claim(tokens)
+        try:
+            with np.errstate(over="raise", invalid="raise", divide="raise"):
+                logits = self._logits(ids, span, cache)
+        except FloatingPointError:
+            raise CheckpointError("the weights lead to numbers that float32 cannot hold") from None
+        cache.commit(span)
+        return logits
+
+    def _logits(self, ids: NDArray[np.int64], span: slice, cache: KVCache) -> Float:
         norms, emb, eps = self.checkpoint.norms, self.checkpoint.tok_emb, self.shape.norm_eps
         x = emb.weights.T[ids].astype(np.float32) * emb.scale[ids][:, None]
         for layer in range(self.shape.n_layers):
@@ -137,7 +148,6 @@ class Int8Model:
             h = exact.quantise(exact.rms_norm(x, norms["rms_ffn"][layer], eps))
             gated = exact.silu(self._linear(h, name + "w1")) * self._linear(h, name + "w3")
             x = x + self._linear(exact.quantise(gated), name + "w2")
-        cache.commit(span)
         return self._linear(exact.quantise(exact.rms_norm(x, norms["rms_final"], eps)), "wcls")
 
     def _linear(self, x: tuple[Int8, Float], name: str) -> Float:

@@ -4,8 +4,10 @@ import dataclasses
 import os
 from pathlib import Path
 
-from sim_models.transformer.checkpoint import Checkpoint, CheckpointError, load_llama2c, read_file
-from sim_models.transformer.tokenizer import Tokenizer, load_tokenizer
+from sim_models.transformer.checkpoint import Checkpoint, CheckpointError
+from sim_models.transformer.formats.files import map_file
+from sim_models.transformer.formats.llama2c import load_llama2c, load_tokenizer
+from sim_models.transformer.tokenizer import Tokenizer
 
 __all__ = ["DATA", "Pair", "load_pair"]
 
@@ -37,7 +39,7 @@ def load_pair(folder: str | os.PathLike[str] = DATA) -> Pair:
                               f"tokens, not {draft.shape.vocab_size}")
     tokenizer = load_tokenizer(folder / "tokenizer.bin", target.shape.vocab_size)
     try:
-        prompts = read_file(folder / "prompts.txt").decode().splitlines()
+        prompts = map_file(folder / "prompts.txt")[:].decode().splitlines()
     except UnicodeDecodeError:
         raise CheckpointError(f"{folder / 'prompts.txt'}: prompts must be UTF-8 text") from None
     return Pair(target, draft, tokenizer, prompts)

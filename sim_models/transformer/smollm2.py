@@ -10,6 +10,7 @@ from pathlib import Path
 from sim_models.hints import pip_command
 from sim_models.transformer.checkpoint import Checkpoint, CheckpointError
 from sim_models.transformer.formats.gguf import read_gguf
+from sim_models.transformer.formats.gguf_llama import gguf_checkpoint
 
 __all__ = ["HINT", "load_smollm2", "smollm2_file"]
 
@@ -40,6 +41,6 @@ def load_smollm2(layers: int = 1, tokens: int = 512) -> Checkpoint:
     Raises
     ------
     CheckpointError
-        As :func:`smollm2_file` and :meth:`sim_models.transformer.formats.gguf.GGUF.checkpoint`.
+        As :func:`smollm2_file` and :func:`gguf_checkpoint`.
     """
-    return read_gguf(smollm2_file()).checkpoint(layers=layers, tokens=tokens)
+    return gguf_checkpoint(read_gguf(smollm2_file()), layers=layers, tokens=tokens)

@@ -20,6 +20,7 @@ examples:
   speculoos check engine_small
   speculoos check my_engine.toml --set rows=16
   speculoos check --model model.bin --tokenizer tokenizer.bin --prompt "Once upon a time"
+  speculoos check --model model.gguf --prompt "Once upon a time"
   speculoos check --schema > speculoos.schema.json"""
 
 
@@ -27,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A design, a model file, or the schema."""
     add_design(parser, optional=True)
     parser.add_argument("--model", metavar="FILE", type=Path, help="a llama2.c or GGUF checkpoint to look at")
-    parser.add_argument("--tokenizer", metavar="FILE", type=Path, help="the model's tokenizer.bin")
+    parser.add_argument("--tokenizer", metavar="FILE", type=Path,
+                        help="its tokenizer.bin, or a GGUF file with a tokenizer (default: the model's own)")
     parser.add_argument("--prompt", metavar="TEXT", help="a text to split into tokens")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of configuration files")
 
@@ -40,7 +42,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
         came = " and ".join(chosen) or "none"
         raise UserError(f"one of DESIGN, --model and --schema is needed, not {came}")
     for option, needs, given, base in (("--tokenizer", "--model", args.tokenizer, args.model),
-                                       ("--prompt", "--tokenizer", args.prompt, args.tokenizer),
+                                       ("--prompt", "--model", args.prompt is not None, args.model),
                                        ("--set", "DESIGN", args.settings, args.design)):
         if given and not base:
             raise UserError(f"{option} needs {needs}")
@@ -58,37 +60,29 @@ def _schema(report: Report) -> int:
 
 def _model(args: argparse.Namespace, report: Report) -> int:
     """The shape of a checkpoint, and the tokens of a prompt."""
-    from sim_models.transformer.checkpoint import CheckpointError, load_llama2c
-    from sim_models.transformer.formats.gguf import load_gguf
-    from sim_models.transformer.tokenizer import load_tokenizer
+    from sim_models.transformer.checkpoint import CheckpointError
+    from sim_models.transformer.formats.model_file import open_model, open_tokenizer
     tokens = None
-    for file in (args.model, args.tokenizer):
-        # Reading a device would never end; whatever else is wrong with a file, its loader says.
-        if file and file.exists() and not file.is_file():
-            raise UserError(f"{file} is not a regular file")
     try:
-        load = load_gguf if _begins_with(args.model, b"GGUF") else load_llama2c
-        shape = load(args.model).shape
+        file = open_model(args.model)
+        if args.prompt is not None and not args.tokenizer and not file.has_tokenizer:
+            raise UserError(f"--prompt needs --tokenizer, as {args.model} brings no tokenizer")
+        if args.prompt is not None and not args.tokenizer:
+            tokens = file.tokenizer().encode(args.prompt)       # before the weights, which take longer
+        shape = file.verified()
         if args.tokenizer:
-            tokenizer = load_tokenizer(args.tokenizer, shape.vocab_size)
-            tokens = tokenizer.encode(args.prompt or "")
+            tokens = open_tokenizer(args.tokenizer, shape.vocab_size).encode(args.prompt or "")
     except CheckpointError as e:
         raise UserError(str(e)) from e
     fields = dataclasses.asdict(shape) | {"parameters": shape.parameters}
-    report.table(["model", str(args.model)], list(fields.items()))
+    # an epsilon is too small for three decimals
+    report.table(["model", str(args.model)], [
+        [name, f"{value:g}" if isinstance(value, float) else value] for name, value in fields.items()])
     report.data["model"] = fields
     if tokens is not None:
         report.line(f"\n{len(tokens)} tokens: {' '.join(map(str, tokens))}")
         report.data["tokens"] = tokens
     return 0
-
-
-def _begins_with(file: Path, magic: bytes) -> bool:
-    try:
-        with open(file, "rb") as f:
-            return f.read(len(magic)) == magic
-    except OSError:
-        return False    # the loader says why
 
 
 def _design(args: argparse.Namespace, report: Report) -> int:

@@ -42,7 +42,7 @@ def load_models(model: Path | None, draft: Path | None, tokenizer: Path | None, 
     model, draft:
         llama2.c or GGUF files that replace the shipped target (its draft then falls away) and the shipped draft.
     tokenizer:
-        ``tokenizer.bin``; not needed where a GGUF target brings its own, or the shipped one fits.
+        ``tokenizer.bin`` or a GGUF file; not needed where a GGUF target brings its own, or the shipped one fits.
     prompt:
         None takes one of the shipped prompts, by ``seed``.
 
@@ -52,23 +52,25 @@ def load_models(model: Path | None, draft: Path | None, tokenizer: Path | None, 
         A file is missing or wrong, or the parts do not fit each other.
     """
     from sim_models.transformer.checkpoint import CheckpointError
+    from sim_models.transformer.formats.model_file import open_model, open_tokenizer
     from sim_models.transformer.pair import load_pair
-    from sim_models.transformer.tokenizer import load_tokenizer
     try:
-        if model is None:
+        file = None if model is None else open_model(model)
+        if file is None:
             pair = load_pair()
-            target, own, shipped, prompts = pair.target, pair.tokenizer, pair.draft, pair.prompts
+            target, drafter, own, prompts = pair.target, pair.draft, pair.tokenizer, pair.prompts
         else:
-            target, own = _read(model)
-            shipped, prompts = None, [PROMPT]
-        drafter = shipped if draft is None else _read(draft)[0]
+            # the tokenizer first: it is read sooner
+            own = file.tokenizer() if file.has_tokenizer and tokenizer is None else None
+            target, drafter, prompts = file.checkpoint(), None, [PROMPT]
+        if draft is not None:
+            drafter = open_model(draft).checkpoint()
         vocabulary = target.shape.vocab_size
         if drafter is not None and drafter.shape.vocab_size != vocabulary:
             raise UserError(f"the draft must have the target's vocabulary of {vocabulary} tokens, "
                             f"not {drafter.shape.vocab_size}")
         if tokenizer is not None:
-            _check_file(tokenizer)
-            own = load_tokenizer(tokenizer, vocabulary)
+            own = open_tokenizer(tokenizer, vocabulary)
     except CheckpointError as e:
         raise UserError(str(e)) from e
     for checkpoint in (target, drafter):
@@ -77,24 +79,6 @@ def load_models(model: Path | None, draft: Path | None, tokenizer: Path | None, 
     if own is None:
         raise UserError(f"{model} brings no tokenizer: name its tokenizer.bin with --tokenizer")
     return Models(target, drafter, own, prompts[seed % len(prompts)] if prompt is None else prompt)
-
-
-def _read(path: Path) -> "tuple[Checkpoint, Tokenizer | None]":
-    from sim_models.transformer.checkpoint import load_llama2c
-    from sim_models.transformer.formats.gguf import read_gguf
-    _check_file(path)
-    if path.is_file():
-        with path.open("rb") as f:
-            if f.read(4) == b"GGUF":
-                gguf = read_gguf(path)
-                return gguf.checkpoint(), gguf.tokenizer()
-    return load_llama2c(path), None
-
-
-def _check_file(path: Path) -> None:
-    # Reading a device would never end; what else is wrong with a file, its loader says.
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is not a regular file")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +163,8 @@ def speak(models: Models, count: int) -> Spoken:
     Raises
     ------
     UserError
-        The prompt has no tokens for some of its bytes, or leaves no room for a verification.
+        The prompt has no tokens for some of its bytes, or leaves no room for a verification, or the weights lead to
+        numbers that float32 cannot hold.
     """
     from sim_models.transformer.checkpoint import CheckpointError
     from sim_models.transformer.decoding import generate
@@ -188,28 +173,35 @@ def speak(models: Models, count: int) -> Spoken:
         prompt = models.tokenizer.encode(models.prompt)
     except CheckpointError as e:
         raise UserError(f"the prompt cannot be split into tokens: {e}") from e
-    checkpoints = [c for c in (models.target, models.draft) if c is not None]
-    positions = min(c.shape.max_seq_len for c in checkpoints)
-    room = positions - len(prompt) + 1
-    if room < GAMMA + 2:
-        raise UserError(f"the prompt has {len(prompt)} tokens, the models have {positions} positions: at most "
-                        f"{positions - GAMMA - 1} leave room for {GAMMA} drafts")
+    if not prompt:
+        raise UserError("the prompt has no tokens")
+    for name, checkpoint in (("target", models.target), ("draft", models.draft)):
+        positions = len(prompt) + GAMMA + 1 if checkpoint is None else checkpoint.shape.max_seq_len
+        if positions < len(prompt) + GAMMA + 1:
+            raise UserError(f"the prompt has {len(prompt)} tokens, the {name} has {positions} positions: at most "
+                            f"{max(positions - GAMMA - 1, 0)} leave room for {GAMMA} drafts")
+    count = min(count, models.target.shape.max_seq_len - len(prompt) + 1)
+    used = len(prompt) + max(count, GAMMA + 1)
     recorder = Recorder()
-    target = Int8Model(models.target, recorder)
-    tokens = generate(target, prompt, min(count, room))
-    rounds = None
-    if models.draft is not None:
-        draft = Int8Model(models.draft, recorder)
-        rounds = _speculate(target, draft, prompt, len(tokens), positions)
-    passes = _record(target, "target", recorder, prompt, tokens, rounds)
-    if models.draft is not None:
-        passes += _record(Int8Model(models.draft, recorder), "draft", recorder, prompt, tokens, None)
+    target = Int8Model(models.target.shortened(used), recorder)
+    draft = None if models.draft is None else Int8Model(models.draft.shortened(used), recorder)
+    try:
+        tokens = generate(target, prompt, count)
+        rounds = None if draft is None else _speculate(target, draft, prompt, count)
+        drafted = generate(draft or target, prompt, GAMMA)
+        passes = _record(target, "target", recorder, prompt, tokens, drafted)
+        if draft is not None:
+            passes += _record(draft, "draft", recorder, prompt, tokens, [])
+    except CheckpointError as e:
+        raise UserError(f"the models cannot be computed: {e}") from e
     return Spoken(prompt, tokens, rounds, passes)
 
 
-def _speculate(target: "Int8Model", draft: "Int8Model", prompt: list[int], count: int,
-               positions: int) -> list[Round]:
-    """Rounds of greedy speculation until they have made ``count`` tokens."""
+def _speculate(target: "Int8Model", draft: "Int8Model", prompt: list[int], count: int) -> list[Round]:
+    """Rounds of greedy speculation until they have made ``count`` tokens.
+
+    The last token is the target's in any case, and none is drafted beyond the draft's context.
+    """
     from sim_models.transformer.decoding import first_choices
     cache, drafts = target.new_cache(), draft.new_cache()
     tokens = list(prompt)
@@ -218,7 +210,8 @@ def _speculate(target: "Int8Model", draft: "Int8Model", prompt: list[int], count
     rounds = []
     while len(tokens) < len(prompt) + count:
         proposed: list[int] = []
-        while len(proposed) < min(GAMMA, positions - len(tokens)):
+        drafted = min(len(prompt) + count - 1, draft.shape.max_seq_len + 1) - len(tokens)
+        while len(proposed) < min(GAMMA, drafted):
             seen = [*tokens, *proposed]
             proposed.append(int(first_choices(draft.forward(seen[drafts.length:], drafts)[-1])))
         choices = first_choices(target.forward([tokens[-1], *proposed], cache)).tolist()
@@ -232,15 +225,14 @@ def _speculate(target: "Int8Model", draft: "Int8Model", prompt: list[int], count
 
 
 def _record(model: "Int8Model", name: str, recorder: Recorder, prompt: list[int], tokens: list[int],
-            rounds: list[Round] | None) -> list[Pass]:
-    """Operands of the prompt's pass, of the first verification (a draft has none), and of a decoding step."""
+            drafted: list[int]) -> list[Pass]:
+    """Operands of the prompt's pass, of a verification (a draft has none), and of a decoding step."""
     cache = model.new_cache()
     recorder.start()
     model.forward(prompt, cache)
     passes = [recorder.stop(name, "prompt")]
-    if name == "target":
+    if drafted:
         # After the prompt, the first of these is certain and the others are to be verified.
-        drafted = rounds[0].drafted if rounds else tokens[:GAMMA]
         cache.roll_back(len(prompt) - 1)
         recorder.start()
         model.forward([prompt[-1], *drafted], cache)

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+import json
 import os
+import re
 import struct
 import tempfile
 from collections.abc import Callable
@@ -13,9 +15,13 @@ import pytest
 
 from rtl.registry import BLOCKS
 from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
-from sim_models.transformer.checkpoint import ModelShape, random_checkpoint, save_llama2c
-from sim_models.transformer.tokenizer import Tokenizer, byte_pieces, save_tokenizer
+from sim_models.transformer.checkpoint import ModelShape, random_checkpoint
+from sim_models.transformer.formats.llama2c import save_llama2c, save_tokenizer
+from sim_models.transformer.smollm2 import smollm2_file
+from sim_models.transformer.tokenizer import Tokenizer, byte_pieces
 from speculoos.cli import COMMANDS, main
+from tests.models.transformer.formats.gguf_files import SHAPE as GGUF_SHAPE
+from tests.models.transformer.formats.gguf_files import add_vocabulary, write
 
 #: what acc_width is when nothing is said
 ACC = ComputeEngineParams().acc_width
@@ -288,13 +294,17 @@ def patched(data: Callable[[], bytes], at: int, what: bytes) -> Callable[[], byt
 
 
 LOOK = "check --model m.bin"
+NEITHER = "this is neither a GGUF file, which starts with b'GGUF', nor a llama2.c checkpoint"
 TOKENS = "check --model m.bin --tokenizer t.bin"
 MODEL_FILES = [
     Case("model: none", LOOK, "m.bin: cannot be read: No such file or directory"),
     Case("model: a folder", "check --model .", ". is not a regular file"),
     Case("model: a device", "check --model /dev/zero", "/dev/zero is not a regular file"),
     Case("model: empty", LOOK,
-         "m.bin: the header of a llama2.c file has 28 bytes, this file 0", {"m.bin": b""}),
+         f"m.bin: {NEITHER}: the header of a llama2.c file has 28 bytes, this file 0", {"m.bin": b""}),
+    Case("model: a design", "check --model my_engine.toml",
+         f"my_engine.toml: {NEITHER}: dim must be from 1 to 65536, not 1701667182",
+         {"my_engine.toml": 'name = "my_engine"\nblock = "compute_engine"\n'}),
     Case("model: GGUF cut off", LOOK, "m.bin: the version needs 4 bytes at 4, the file has 4",
          {"m.bin": b"GGUF"}),
     Case("model: GGUF of the future", LOOK, "m.bin: the GGUF version must be 2 or 3, not 9",
@@ -305,14 +315,20 @@ MODEL_FILES = [
                                   f"{len(checkpoint()) + 4}", {"m.bin": lambda: checkpoint() + bytes(4)}),
     Case("model: not a number", LOOK, "m.bin: weights tok_emb must be finite, not nan at [0, 1]",
          {"m.bin": patched(checkpoint, 32, struct.pack("<f", float("nan")))}),
-    Case("model: no layers", LOOK, "m.bin: n_layers must be from 1 to 1024, not 0",
+    Case("model: no layers", LOOK, f"m.bin: {NEITHER}: n_layers must be from 1 to 1024, not 0",
          {"m.bin": patched(checkpoint, 8, bytes(4))}),
-    Case("model: negative width", LOOK, "m.bin: dim must be from 1 to 65536, not -4",
+    Case("model: negative width", LOOK, f"m.bin: {NEITHER}: dim must be from 1 to 65536, not -4",
          {"m.bin": patched(checkpoint, 0, struct.pack("<i", -4))}),
-    Case("model: heads do not divide", LOOK, "m.bin: dim must be a multiple of n_heads = 3, not 4",
+    Case("model: heads do not divide", LOOK, f"m.bin: {NEITHER}: dim must be a multiple of n_heads = 3, not 4",
          {"m.bin": patched(checkpoint, 12, struct.pack("<i", 3))}),
     Case("model: tokenizer without a model", "check pe --tokenizer t.bin", "--tokenizer needs --model"),
-    Case("model: prompt without a tokenizer", f"{LOOK} --prompt a", "--prompt needs --tokenizer"),
+    Case("model: prompt without a model", "check pe --prompt a", "--prompt needs --model"),
+    Case("model: prompt without a tokenizer", f"{LOOK} --prompt a",
+         "--prompt needs --tokenizer, as m.bin brings no tokenizer", {"m.bin": checkpoint}),
+    Case("model: a design as tokenizer", "check --model m.bin --tokenizer t.toml",
+         "t.toml: this is neither a GGUF file, which starts with b'GGUF', nor a tokenizer.bin: the longest piece of "
+         "a tokenizer.bin must have from 1 byte to as many as the file, 11, not 1701667182",
+         {"m.bin": checkpoint, "t.toml": 'name = "me"'}),
     Case("model: tokenizer truncated", TOKENS, "t.bin: 32 tokens are wanted, the file ends in token 31",
          {"m.bin": checkpoint, "t.bin": lambda: tokenizer()[:-1]}),
     Case("model: tokenizer of another model", TOKENS,
@@ -360,6 +376,33 @@ def test_the_good_files_are_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "t.bin").write_bytes(tokenizer())
     assert main([*TOKENS.split(), "--prompt", "abc"]) == 0
     assert capsys.readouterr().out.endswith("\n4 tokens: 1 3 30 6\n")
+
+
+def test_a_model_brings_its_own_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                          capsys: pytest.CaptureFixture[str]) -> None:
+    """A GGUF file's vocabulary counts for it, and for another model where it is named; small numbers are shown."""
+    monkeypatch.chdir(tmp_path)
+    shape = dataclasses.replace(GGUF_SHAPE, norm_eps=1e-5)
+    write(Path("m.gguf"), random_checkpoint(shape, 1), edit=add_vocabulary)
+    save_llama2c("m.bin", random_checkpoint(dataclasses.replace(shape, rope_theta=10000.0), 1))
+    for command in ("--model m.gguf", "--model m.bin --tokenizer m.gguf", "--model m.gguf --tokenizer m.gguf"):
+        assert main(["check", *command.split(), "--prompt", "ab!"]) == 0
+        out = capsys.readouterr().out
+        assert out.endswith("\n4 tokens: 1 286 260 36\n")
+        assert re.search(r"^norm_eps +1e-05$", out, re.MULTILINE)
+    assert main(["check", "--model", "m.gguf", "--json", "-"]) == 0
+    model = json.loads(capsys.readouterr().out)["model"]
+    assert (model["norm_eps"], model["vocab_size"]) == (float(np.float32(1e-5)), 288)
+
+
+def test_smollm2_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    """A public model: its weights are read, its byte-level tokenizer is not."""
+    assert main(["check", "--model", str(smollm2_file())]) == 0
+    assert re.search(r"^parameters +134515008$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["check", "--model", str(smollm2_file()), "--prompt", "hi"]) == 2
+    assert capsys.readouterr().err == (
+        f"speculoos: error: {smollm2_file()}: the tokenizer is byte-level BPE (tokenizer.ggml.model is gpt2), which "
+        f"is not read yet, only llama's pieces with scores are\n")
 
 
 def test_the_catalogue_is_long_and_its_names_differ() -> None:

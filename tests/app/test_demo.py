@@ -1,22 +1,28 @@
 """``speculoos demo``: what it computes, compares, writes and refuses."""
 
+import dataclasses
 import json
 import os
 import subprocess
 import sys
+import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 
 from gen.errors import UserError
 from sim_models.golden.tile.engine.compute_engine import cycles
 from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
-from sim_models.transformer.checkpoint import ModelShape, random_checkpoint, save_llama2c
+from sim_models.transformer.checkpoint import Checkpoint, ModelShape, random_checkpoint
 from sim_models.transformer.decoding import generate
+from sim_models.transformer.formats.llama2c import save_llama2c, save_tokenizer
 from sim_models.transformer.int8_model import Int8Model
-from sim_models.transformer.tokenizer import Tokenizer, byte_pieces, save_tokenizer
+from sim_models.transformer.smollm2 import smollm2_file
+from sim_models.transformer.tokenizer import Tokenizer, byte_pieces
 from speculoos import plots
 from speculoos.bench.baselines import baseline_engines
 from speculoos.cli import main
@@ -25,6 +31,7 @@ from speculoos.demo.models import GAMMA, Models, Spoken, speak
 from tb.tile.engine import engine_meter
 from tb.tile.engine.engine_meter import PassMeasured
 from tests.designs.run import BUILDS
+from tests.models.transformer.formats.gguf_files import write
 
 Capture = pytest.CaptureFixture[str]
 
@@ -66,6 +73,13 @@ class ModelMeter:
 def no_rtl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_meter, "EngineMeter", ModelMeter)
     monkeypatch.setattr(demo, "_write_verilog", lambda folder, engines, report: dict.fromkeys(engines))
+
+
+def vocabulary(writer: gguf.GGUFWriter) -> None:
+    """The tokenizer in a GGUF file."""
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([p.replace(b" ", "▁".encode()) for p in TOKENIZER.pieces])
+    writer.add_token_scores([0.0] * 262)
 
 
 def spoken(prompt: str = PROMPT, count: int = 20, draft_seed: int = 2, same: bool = False) -> tuple[Models, Spoken]:
@@ -137,6 +151,60 @@ def test_the_last_positions_are_used_and_not_exceeded() -> None:
     _, said = spoken(count=99)
     assert len(said.prompt) + len(said.tokens) == TARGET.max_seq_len + 1
     assert said.speculated == said.tokens
+    assert sum(r.accepted + 1 for r in said.rounds or []) == len(said.tokens)
+
+
+@pytest.mark.parametrize("positions", [15, 20, 33, 40])
+def test_the_target_goes_on_alone_where_the_drafts_context_ends(positions: int) -> None:
+    target = random_checkpoint(TARGET, 1)
+    short = random_checkpoint(dataclasses.replace(TARGET, max_seq_len=positions), 1)
+    said = speak(Models(target, short, TOKENIZER, PROMPT), 99)
+    assert said.speculated == said.tokens == generate(Int8Model(target), said.prompt, 35)
+    assert said.rounds is not None
+    at, drafted = len(said.prompt), []
+    for r in said.rounds:
+        drafted += range(at, at + len(r.drafted))
+        at += r.accepted + 1
+    # the draft is always right; a token is drafted behind all that its context holds, the target's last never
+    assert max(drafted) in (min(positions, 39), min(positions, 39) - 1)
+    assert {(p.model, p.phase): p.m for p in said.passes}["target", "verify"] == GAMMA + 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_few_tokens_are_enough(count: int) -> None:
+    """A verification is shown with all its rows, however little is said."""
+    for same in (True, False):
+        _, said = spoken(count=count, same=same)
+        assert said.speculated == said.tokens
+        assert len(said.tokens) == count
+        assert [p.m for p in said.passes] == [6, GAMMA + 1, 1, 6, 1]
+
+
+def test_a_context_of_a_million_positions_takes_no_memory() -> None:
+    model = random_checkpoint(dataclasses.replace(TARGET, max_seq_len=1 << 20), 1)
+    tracemalloc.start()
+    said = speak(Models(model, model, TOKENIZER, PROMPT), 20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert said.speculated == said.tokens
+    assert peak < 64 << 20
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_beyond_float32_are_one_sentence() -> None:
+    model = random_checkpoint(TARGET, 1)
+    huge = Checkpoint(TARGET, {name: array * np.float32(1e30) for name, array in model.arrays.items()})
+    for target, draft in ((huge, None), (model, huge)):
+        with pytest.raises(UserError) as caught:
+            speak(Models(target, draft, TOKENIZER, PROMPT), 20)
+        assert str(caught.value) == ("the models cannot be computed: the weights lead to numbers that float32 cannot "
+                                     "hold")
+
+
+def test_a_prompt_without_tokens_is_refused() -> None:
+    bare = Tokenizer(TOKENIZER.pieces, TOKENIZER.scores, begin=False)
+    with pytest.raises(UserError, match=r"^the prompt has no tokens$"):
+        speak(Models(random_checkpoint(TARGET, 1), None, bare, ""), 3)
 
 
 @pytest.mark.usefixtures("no_rtl")
@@ -227,8 +295,12 @@ def test_a_terminal_may_know_few_characters() -> None:
     (["--seed", "1.5"], "argument --seed: a seed is an integer from 0 to 2147483647, not '1.5'; see "
                         "`speculoos demo --help`"),
     (["--layers", "4"], "--layers asks for 4 layers, the target has 3"),
-    (["--prompt", "b" * 40], "the prompt has 42 tokens, the models have 40 positions: at most 31 leave room for 8 "
+    (["--prompt", "b" * 40], "the prompt has 42 tokens, the target has 40 positions: at most 31 leave room for 8 "
                              "drafts"),
+    (["--draft", "short.bin"], "the prompt has 6 tokens, the draft has 14 positions: at most 5 leave room for 8 "
+                               "drafts"),
+    (["--model", "narrow.toml"], None),
+    (["--tokenizer", "narrow.toml"], None),
     (["--engine", "pe"], "--engine needs a compute_engine, and pe is a pe"),
     (["--engine", "narrow.toml"], "--engine needs an engine that takes int8 operands, operand_width is 7"),
     (["-o", "target.bin"], "--output target.bin: {here}/target.bin is not a folder"),
@@ -237,6 +309,7 @@ def test_a_terminal_may_know_few_characters() -> None:
 def test_wrong_input_is_one_sentence(capsys: Capture, changes: list[str], message: str | None) -> None:
     save_llama2c("other.bin", random_checkpoint(ModelShape(
         dim=8, hidden_dim=8, n_layers=1, n_heads=2, n_kv_heads=1, vocab_size=300, max_seq_len=16), 1))
+    save_llama2c("short.bin", random_checkpoint(dataclasses.replace(DRAFT, max_seq_len=14), 1))
     Path("narrow.toml").write_text('name = "narrow"\nblock = "compute_engine"\nparams.operand_width = 7\n')
     assert main([*arguments(), *changes]) == 2
     out, err = capsys.readouterr()
@@ -253,25 +326,34 @@ def test_a_target_needs_a_tokenizer(capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures("no_rtl")
-def test_gguf_brings_its_own_tokenizer(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sim_models.transformer.formats import gguf
-
-    class Whole:
-        """A GGUF file that is not parsed."""
-
-        def checkpoint(self) -> Any:
-            return random_checkpoint(TARGET, 1)
-
-        def tokenizer(self) -> Tokenizer:
-            return TOKENIZER
-
-    monkeypatch.setattr(gguf, "read_gguf", lambda path: Whole())
-    Path("m.gguf").write_bytes(b"GGUF....")
+def test_gguf_brings_its_own_tokenizer(capsys: Capture) -> None:
+    write(Path("m.gguf"), random_checkpoint(TARGET, 1), edit=vocabulary)
     code = main(["demo", "--model", "m.gguf", "--engine", "engine_small", "--layers", "1", "--build-dir",
                  str(BUILDS), "-o", "out"])
     out = capsys.readouterr().out
     assert code == 0
     assert out.startswith("prompt:   Once upon a time\n")
+
+
+@pytest.mark.usefixtures("no_rtl")
+def test_a_tokenizer_that_cannot_be_read_can_be_replaced(capsys: Capture) -> None:
+    write(Path("m.gguf"), random_checkpoint(TARGET, 1), edit=lambda w: w.add_tokenizer_model("gpt2"))
+    assert main(["demo", "--model", "m.gguf"]) == 2
+    assert capsys.readouterr().err == (
+        "speculoos: error: m.gguf: the tokenizer is byte-level BPE (tokenizer.ggml.model is gpt2), which is not read "
+        "yet, only llama's pieces with scores are\n")
+    write(Path("own.gguf"), random_checkpoint(TARGET, 1), edit=vocabulary)
+    for tokenizer in ("t.bin", "own.gguf"):
+        assert main(["demo", "--model", "m.gguf", "--tokenizer", tokenizer, "--draft", "m.gguf", "--engine",
+                     "engine_small", "--layers", "1", "--build-dir", str(BUILDS), "-o", "out"]) == 0
+        assert "the same tokens" in capsys.readouterr().out
+
+
+def test_smollm2_is_refused_before_it_is_read(capsys: Capture) -> None:
+    before = time.process_time()
+    assert main(["demo", "--model", str(smollm2_file())]) == 2
+    assert "the tokenizer is byte-level BPE" in capsys.readouterr().err
+    assert time.process_time() - before < 3
 
 
 def test_the_shipped_pair_speaks(capsys: Capture) -> None:

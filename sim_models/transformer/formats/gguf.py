@@ -1,12 +1,12 @@
-"""Llama models in GGUF files, versions 2 and 3: F32, F16, Q8_0, Q4_0 and Q4_1 tensors, dequantised.
+"""GGUF files, versions 2 and 3: keys with values, and F32, F16, Q8_0, Q4_0 and Q4_1 tensors, dequantised.
 
-Source: the GGUF specification and block formats of ggml. llama.cpp's converter permutes the rows of q and k
-so that rotary positions turn neighbouring elements; llama2.c's order is the same, so the tensors are taken
-as they are. What would change the arithmetic and is not done here (biases, experts, rotary scaling) is
-refused, never ignored.
+Nothing is read but the description and the tensors that are asked for. Source: the GGUF specification and block
+formats of ggml.
 """
 
 import dataclasses
+import itertools
+import math
 import os
 import struct
 from collections.abc import Callable
@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_models.transformer.checkpoint import Checkpoint, CheckpointError, ModelShape, read_file
-from sim_models.transformer.tokenizer import BOS, EOS, Tokenizer
+from sim_models.transformer.checkpoint import CheckpointError, times
+from sim_models.transformer.formats.files import Raw as Bytes
+from sim_models.transformer.formats.files import map_file, named
 
-__all__ = ["GGUF", "load_gguf", "read_gguf"]
+__all__ = ["GGUF", "read_gguf", "shown"]
 
 Float = NDArray[np.float32]
 Raw = NDArray[np.uint8]
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
 _BOOL, _STRING, _ARRAY = 7, 8, 9
-_MAX_DIMS, _MAX_ELEMENTS = 4, 1 << 36
+_MAX_DIMS, _MAX_ELEMENTS, _MAX_NESTING = 4, 1 << 36, 8
 
 
 def _half(raw: Raw) -> Float:
@@ -64,6 +65,12 @@ _FORMATS = {
     3: _Format("Q4_1", 32, 20, _q4_1),
     8: _Format("Q8_0", 32, 34, _q8_0),
 }
+_OTHER_FORMATS = {
+    6: "Q5_0", 7: "Q5_1", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 15: "Q8_K",
+    16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
+    24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 30: "BF16", 34: "TQ1_0", 35: "TQ2_0",
+    39: "MXFP4", 40: "NVFP4", 41: "Q1_0"}
+"""Formats that are known by name and not read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,19 +81,19 @@ class _Tensor:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape)) // self.format.elements * self.format.size
+        return math.prod(self.shape) // self.format.elements * self.format.size
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Something from a file as a message can show it: one line, and not a long one."""
-    text = value if isinstance(value, str) and value.isprintable() else repr(value)
+    text = value if isinstance(value, str) and value.isprintable() else " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 class _Reader:
     """Little-endian fields, one after the other."""
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: Bytes) -> None:
         self.raw, self.at = raw, 0
 
     def take(self, size: int, what: str) -> bytes:
@@ -99,13 +106,19 @@ class _Reader:
         return struct.unpack("<" + code, self.take(struct.calcsize("<" + code), what))[0]
 
     def string(self, what: str) -> str:
-        raw = self.take(self.scalar("Q", what), what)
-        try:
-            return raw.decode()
-        except UnicodeDecodeError:
-            raise CheckpointError(f"{what} must be UTF-8 text, not {raw[:32]!r}") from None
+        """Text; bytes that are no UTF-8 become lone surrogates."""
+        return self.take(self.scalar("Q", what), what).decode("utf-8", "surrogateescape")
 
-    def value(self, kind: int, what: str) -> Any:
+    def name(self, what: str) -> str:
+        text = self.string(what)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raw = text.encode("utf-8", "surrogateescape")
+            raise CheckpointError(f"{what} must be UTF-8 text, not {raw[:32]!r}") from None
+        return text
+
+    def value(self, kind: int, what: str, nesting: int = 0) -> Any:
         if kind in _SCALARS:
             value = self.scalar(_SCALARS[kind], what)
             return bool(value) if kind == _BOOL else value
@@ -113,13 +126,14 @@ class _Reader:
             return self.string(what)
         if kind != _ARRAY:
             raise CheckpointError(f"{what} must have a value type from 0 to 12, not {kind}")
+        if nesting == _MAX_NESTING:
+            raise CheckpointError(f"{what} must nest at most {_MAX_NESTING} arrays")
         inner, count = self.scalar("I", what), self.scalar("Q", what)
         if inner in _SCALARS:
-            size = struct.calcsize("<" + _SCALARS[inner])
-            return list(np.frombuffer(self.take(count * size, what), "<" + _SCALARS[inner]).tolist())
-        if inner != _STRING:
-            raise CheckpointError(f"{what} must be an array of scalars or strings, not of value type {inner}")
-        return [self.string(what) for _ in range(count)]
+            code = "<" + _SCALARS[inner]
+            array = np.frombuffer(self.take(count * struct.calcsize(code), what), code)
+            return array.astype(bool) if inner == _BOOL else array
+        return [self.value(inner, what, nesting + 1) for _ in range(count)]
 
 
 class GGUF:
@@ -128,12 +142,17 @@ class GGUF:
     Members
     -------
     metadata: dict
-        Keys and values as the file has them.
+        Keys and values as the file has them; arrays of numbers are numpy's, other arrays are lists.
     tensors: list of str
         Names.
+
+    Raises
+    ------
+    CheckpointError
+        The file ends early, or a field is not what it may be.
     """
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: Bytes) -> None:
         reader = _Reader(raw)
         magic = reader.take(4, "the magic number")
         if magic != b"GGUF":
@@ -145,34 +164,31 @@ class GGUF:
         tensors, keys = reader.scalar("Q", "the number of tensors"), reader.scalar("Q", "the number of keys")
         self.metadata: dict[str, Any] = {}
         for _ in range(keys):
-            key = reader.string("a key")
+            key = reader.name("a key")
             if key in self.metadata:
-                raise CheckpointError(f"the key {_shown(key)} is there twice")
-            self.metadata[key] = reader.value(reader.scalar("I", _shown(key)), _shown(key))
+                raise CheckpointError(f"the key {shown(key)} is there twice")
+            self.metadata[key] = reader.value(reader.scalar("I", shown(key)), shown(key))
         self._tensors: dict[str, _Tensor] = {}
         for _ in range(tensors):
             self._describe(reader)
         self._place(reader)
 
     def _describe(self, reader: _Reader) -> None:
-        name = reader.string("a tensor's name")
-        what = f"tensor {_shown(name)}"
+        name = reader.name("a tensor's name")
+        what = f"tensor {shown(name)}"
         if name in self._tensors:
             raise CheckpointError(f"{what} is there twice")
         dims = reader.scalar("I", what)
         if not 1 <= dims <= _MAX_DIMS:
             raise CheckpointError(f"{what} must have from 1 to {_MAX_DIMS} dimensions, not {dims}")
         sizes = tuple(reader.scalar("Q", what) for _ in range(dims))
-        elements = 1
-        for size in sizes:
-            elements *= size
-        if not 1 <= elements <= _MAX_ELEMENTS:
-            raise CheckpointError(f"{what} must have from 1 to 2**36 elements, "
-                                  f"not {' x '.join(map(str, sizes))}")
+        if not 1 <= math.prod(sizes) <= _MAX_ELEMENTS:
+            raise CheckpointError(f"{what} must have from 1 to 2**36 elements, not {times(sizes)}")
         kind, offset = reader.scalar("I", what), reader.scalar("Q", what)
         if kind not in _FORMATS:
             known = ", ".join(f"{f.name} ({k})" for k, f in _FORMATS.items())
-            raise CheckpointError(f"{what} must have one of the types {known}, not {kind}")
+            other = f"{_OTHER_FORMATS[kind]} ({kind}), which is not read yet" if kind in _OTHER_FORMATS else kind
+            raise CheckpointError(f"{what} must have one of the types {known}, not {other}")
         if sizes[0] % _FORMATS[kind].elements:
             raise CheckpointError(f"{what} must have rows of a multiple of {_FORMATS[kind].elements} "
                                   f"elements for {_FORMATS[kind].name}, not {sizes[0]}")
@@ -181,136 +197,64 @@ class GGUF:
     def _place(self, reader: _Reader) -> None:
         align = self.metadata.get("general.alignment", 32)
         if not isinstance(align, int) or align < 1 or align % 8:
-            raise CheckpointError(f"general.alignment must be a multiple of 8, not {_shown(align)}")
-        start = -(-reader.at // align) * align
-        self._data = reader.raw[start:]
+            raise CheckpointError(f"general.alignment must be a multiple of 8, not {shown(align)}")
+        self._raw, self._start = reader.raw, -(-reader.at // align) * align
         for name, tensor in self._tensors.items():
             if tensor.offset % align:
-                raise CheckpointError(f"tensor {_shown(name)} must have an offset of a multiple of {align}, "
+                raise CheckpointError(f"tensor {shown(name)} must have an offset of a multiple of {align}, "
                                       f"not {tensor.offset}")
-            if tensor.offset + tensor.size > len(self._data):
-                raise CheckpointError(f"tensor {_shown(name)} ends at byte {start + tensor.offset + tensor.size}, "
-                                      f"the file has {len(reader.raw)}")
+            end = self._start + tensor.offset + tensor.size
+            if end > len(reader.raw):
+                raise CheckpointError(f"tensor {shown(name)} ends at byte {end}, the file has {len(reader.raw)}")
+        # a file that says the same bytes again and again could ask for any amount of memory
+        placed = sorted(self._tensors.items(), key=lambda item: item[1].offset)
+        for (name, tensor), (following, other) in itertools.pairwise(placed):
+            if tensor.offset + tensor.size > other.offset:
+                raise CheckpointError(f"tensor {shown(following)} begins at {other.offset}, inside of tensor "
+                                      f"{shown(name)}, which has {tensor.size} bytes from {tensor.offset} on")
 
     @property
     def tensors(self) -> list[str]:
         """Names of the tensors."""
         return list(self._tensors)
 
-    def tensor(self, name: str) -> Float:
-        """A tensor, dequantised: float32, slowest dimension first."""
+    @property
+    def quantised(self) -> bool:
+        """Whether a tensor is stored in blocks."""
+        return any(t.format.elements > 1 for t in self._tensors.values())
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a tensor, slowest dimension first."""
         if name not in self._tensors:
             raise CheckpointError(f"tensor {name} is missing")
+        return self._tensors[name].shape
+
+    def tensor(self, name: str, wanted: tuple[int, ...] | None = None, rows: int | None = None) -> Float:
+        """A tensor, dequantised: float32, slowest dimension first.
+
+        Parameters
+        ----------
+        wanted: tuple of int or None
+            The shape that it must have but for dimensions of 1, and that is returned.
+        rows: int or None
+            Read its first rows only.
+
+        Raises
+        ------
+        CheckpointError
+            There is no such tensor, or it has another shape.
+        """
+        found = self.shape(name)
+        wanted = found if wanted is None else wanted
+        if [n for n in found if n > 1] != [n for n in wanted if n > 1]:
+            raise CheckpointError(f"tensor {name} must have shape {times(wanted)}, not {times(found)}")
         t = self._tensors[name]
-        raw = np.frombuffer(self._data, np.uint8, t.size, t.offset).reshape(-1, t.format.size)
+        if rows is not None:
+            wanted = (rows, *wanted[1:])
+        size = math.prod(wanted) // t.format.elements * t.format.size
+        raw = np.frombuffer(self._raw, np.uint8, size, self._start + t.offset).reshape(-1, t.format.size)
         with np.errstate(invalid="ignore"):         # a scale may be infinite: what comes of it is refused later
-            return t.format.decode(raw).reshape(t.shape)
-
-    def checkpoint(self, *, layers: int | None = None, tokens: int | None = None) -> Checkpoint:
-        """The model, or the part of it that has its first ``layers`` and knows its first ``tokens``.
-
-        Raises
-        ------
-        CheckpointError
-            Not a plain llama: another architecture, missing or unknown tensors, a rotary variant. Or the model has
-            fewer layers or tokens than are wanted.
-        """
-        shape = self._shape()
-        names = _tensor_names(shape)
-        known = {n for group in names.values() for n in ([group] if isinstance(group, str) else group)}
-        for name in self._tensors:
-            if name not in known:
-                raise CheckpointError(f"tensor {_shown(name)} is not one of a plain llama's")
-        part = dataclasses.replace(shape, n_layers=_part(layers, shape.n_layers, "layers"),
-                                   vocab_size=_part(tokens, shape.vocab_size, "tokens"))
-        names = _tensor_names(part)
-        arrays = {n: self.tensor(g) if isinstance(g, str) else self._stack(g) for n, g in names.items()}
-        for name in {"tok_emb", "wcls"} & set(arrays):
-            arrays[name] = arrays[name][:part.vocab_size]
-        return Checkpoint(part, arrays)
-
-    def _stack(self, names: list[str]) -> Float:
-        layers = [self.tensor(n) for n in names]
-        for name, layer in zip(names, layers, strict=True):
-            if layer.shape != layers[0].shape:
-                raise CheckpointError(f"tensor {name} must have shape {list(layers[0].shape)} as {names[0]}, "
-                                      f"not {list(layer.shape)}")
-        return np.stack(layers)
-
-    def _shape(self) -> ModelShape:
-        architecture = self.metadata.get("general.architecture")
-        if architecture != "llama":
-            raise CheckpointError(f"general.architecture must be llama, not {_shown(architecture)}")
-        heads = self._number("llama.attention.head_count", int)
-        shape = ModelShape(
-            dim=self._number("llama.embedding_length", int),
-            hidden_dim=self._number("llama.feed_forward_length", int),
-            n_layers=self._number("llama.block_count", int), n_heads=heads,
-            n_kv_heads=self._number("llama.attention.head_count_kv", int, heads),
-            vocab_size=self.tensor("token_embd.weight").shape[0],
-            max_seq_len=self._number("llama.context_length", int),
-            shared_classifier="output.weight" not in self._tensors,
-            norm_eps=self._number("llama.attention.layer_norm_rms_epsilon", float),
-            rope_theta=self._number("llama.rope.freq_base", float, 10000.0))
-        for key in ("rope.dimension_count", "attention.key_length", "attention.value_length"):
-            got = self._number(f"llama.{key}", int, shape.head_dim)
-            if got != shape.head_dim:
-                raise CheckpointError(f"llama.{key} must be {shape.head_dim}, the size of a head, not {got}")
-        scaling = self.metadata.get("llama.rope.scaling.type", "none")
-        if scaling != "none":
-            raise CheckpointError(f"llama.rope.scaling.type must be none, not {_shown(scaling)}")
-        return shape
-
-    def _number(self, key: str, kind: type, default: Any = None) -> Any:
-        value = self.metadata.get(key, default)
-        if value is None:
-            raise CheckpointError(f"the key {key} is missing")
-        if type(value) is not kind:
-            what = "an integer" if kind is int else "a float"
-            raise CheckpointError(f"{key} must be {what}, not {_shown(repr(value))}")
-        return value
-
-    def tokenizer(self) -> Tokenizer:
-        """The vocabulary.
-
-        Raises
-        ------
-        CheckpointError
-            The file has none, or one of another kind than llama's (pieces with scores, BOS 1 and EOS 2).
-        """
-        kind = self.metadata.get("tokenizer.ggml.model")
-        if kind != "llama":
-            raise CheckpointError(f"tokenizer.ggml.model must be llama, not {_shown(kind)}")
-        for name, token in (("bos", BOS), ("eos", EOS)):
-            got = self.metadata.get(f"tokenizer.ggml.{name}_token_id", token)
-            if got != token:
-                raise CheckpointError(f"tokenizer.ggml.{name}_token_id must be {token}, not {_shown(got)}")
-        pieces = [t.replace("▁", " ").encode() for t in self._list("tokenizer.ggml.tokens", str)]
-        return Tokenizer(pieces, np.array(self._list("tokenizer.ggml.scores", float), np.float32))
-
-    def _list(self, key: str, kind: type) -> list[Any]:
-        value = self.metadata.get(key)
-        if not isinstance(value, list) or not all(isinstance(v, kind) for v in value):
-            raise CheckpointError(f"{key} must be an array of {'strings' if kind is str else 'floats'}")
-        return value
-
-
-def _part(wanted: int | None, there: int, what: str) -> int:
-    if wanted is not None and not 1 <= wanted <= there:
-        raise CheckpointError(f"from 1 to {there} {what} of the model were wanted, not {wanted}")
-    return there if wanted is None else wanted
-
-
-def _tensor_names(shape: ModelShape) -> dict[str, str | list[str]]:
-    """Where each array of a :class:`Checkpoint` stands in the file."""
-    layered = {"rms_att": "attn_norm", "wq": "attn_q", "wk": "attn_k", "wv": "attn_v", "wo": "attn_output",
-               "rms_ffn": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down", "w3": "ffn_up"}
-    names: dict[str, str | list[str]] = {"tok_emb": "token_embd.weight", "rms_final": "output_norm.weight"}
-    for ours, theirs in layered.items():
-        names[ours] = [f"blk.{layer}.{theirs}.weight" for layer in range(shape.n_layers)]
-    if not shape.shared_classifier:
-        names["wcls"] = "output.weight"
-    return names
+            return t.format.decode(raw).reshape(wanted)
 
 
 def read_gguf(path: str | os.PathLike[str]) -> GGUF:
@@ -319,19 +263,8 @@ def read_gguf(path: str | os.PathLike[str]) -> GGUF:
     Raises
     ------
     CheckpointError
-        The file cannot be read, ends early, or a field is not what it may be.
+        The file cannot be read, or as :class:`GGUF`.
     """
-    raw = read_file(path)
-    try:
+    raw = map_file(path)
+    with named(path):
         return GGUF(raw)
-    except CheckpointError as error:
-        raise CheckpointError(f"{os.fspath(path)}: {error}") from None
-
-
-def load_gguf(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read the model of a GGUF file; raises as :func:`read_gguf` and :meth:`GGUF.checkpoint`."""
-    file = read_gguf(path)
-    try:
-        return file.checkpoint()
-    except CheckpointError as error:
-        raise CheckpointError(f"{os.fspath(path)}: {error}") from None

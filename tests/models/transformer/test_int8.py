@@ -9,6 +9,8 @@ from sim_models.numerics import rows as exact
 from sim_models.transformer.checkpoint import (
     STORIES260K,
     WEIGHTS,
+    Checkpoint,
+    CheckpointError,
     ModelShape,
     random_checkpoint,
     rotary_tables,
@@ -211,3 +213,23 @@ def test_generation_repeats() -> None:
     one, two = (generate(MODEL, [1, 2, 3], 20) for _ in range(2))
     assert one == two
     assert len(one) == 20
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e25, 1e38])
+def test_numbers_beyond_float32_are_refused(scale: float) -> None:
+    """Without a warning, and before a row of zeros or NaN says something; the cache is as before."""
+    model = random_checkpoint(SHAPE, 1)
+    huge = Int8Model(Checkpoint(SHAPE, {n: a * F(scale) if n == "tok_emb" else a for n, a in model.arrays.items()}))
+    cache = huge.new_cache()
+    with pytest.raises(CheckpointError, match=r"^the weights lead to numbers that float32 cannot hold$"):
+        huge.forward([1, 2], cache)
+    assert cache.length == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [0, 1e-44])
+def test_weights_of_nothing_are_computed(scale: float) -> None:
+    model = random_checkpoint(SHAPE, 1)
+    tiny = Int8Model(Checkpoint(SHAPE, {n: a * F(scale) for n, a in model.arrays.items()}))
+    assert (tiny.forward([1, 2], tiny.new_cache()) == 0).all()

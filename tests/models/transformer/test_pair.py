@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from sim_models.transformer import measure
-from sim_models.transformer.checkpoint import CheckpointError, ModelShape, random_checkpoint, save_llama2c
+from sim_models.transformer.checkpoint import CheckpointError, ModelShape, random_checkpoint
 from sim_models.transformer.decoding import LanguageModel, first_choices, generate
 from sim_models.transformer.float_model import FloatModel
+from sim_models.transformer.formats.llama2c import save_llama2c
 from sim_models.transformer.int8_model import Int8Model
 from sim_models.transformer.pair import DATA, Pair, load_pair
 

@@ -13,6 +13,7 @@ from gguf.quants import dequantize
 from sim_models.transformer import smollm2
 from sim_models.transformer.checkpoint import Checkpoint, CheckpointError
 from sim_models.transformer.formats.gguf import read_gguf
+from sim_models.transformer.formats.gguf_llama import gguf_checkpoint
 from sim_models.transformer.int8_model import Int8Model
 from sim_models.transformer.smollm2 import load_smollm2, smollm2_file
 from tests.needs import SMOLLM2
@@ -60,7 +61,7 @@ def test_its_first_layer_computes(model: Checkpoint) -> None:
 def test_a_part_that_is_not_there_is_refused(layers: int, tokens: int, message: str) -> None:
     file = read_gguf(smollm2_file())
     with pytest.raises(CheckpointError, match=message):
-        file.checkpoint(layers=layers, tokens=tokens)
+        gguf_checkpoint(file, layers=layers, tokens=tokens)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

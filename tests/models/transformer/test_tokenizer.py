@@ -1,8 +1,10 @@
 """tokenizer.bin: encoding as llama2.c does it, byte fallback, and every wrong field's sentence."""
 
 import itertools
+import os
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim_models.transformer.checkpoint import CheckpointError
-from sim_models.transformer.tokenizer import BOS, EOS, Tokenizer, byte_pieces, load_tokenizer, save_tokenizer
+from sim_models.transformer.formats.llama2c import load_tokenizer, save_tokenizer
+from sim_models.transformer.tokenizer import BOS, EOS, Tokenizer, byte_pieces
 
 WORDS = [b" ", b"a", b"b", b"c", b"ab", b"bc", b"abc", b" a", "é".encode()]
 SCORES = {b"ab": -2, b"bc": -1, b"abc": -3, b" a": -4}
@@ -22,6 +25,7 @@ def tokenizer(pieces: list[bytes]) -> Tokenizer:
 
 
 FULL = tokenizer(byte_pieces() + WORDS)
+LONGEST = "the longest piece of a tokenizer.bin must have from 1 byte to as many as the file, 3715"
 NO_BYTES = tokenizer(byte_pieces()[:3] + WORDS)
 
 
@@ -52,19 +56,19 @@ def test_of_equal_scores_the_leftmost_pair_is_merged_first() -> None:
 
 def test_empty_text_is_bos_alone() -> None:
     assert FULL.encode("") == [BOS]
-    assert FULL.encode("", bos=False) == []
+    assert FULL.encode("")[1:] == []
     assert FULL.decode([BOS]) == b""
 
 
 def test_unknown_bytes_fall_back() -> None:
-    assert FULL.encode("d", bos=False) == [ID[b" "], 3 + ord("d")]
-    assert FULL.encode("éè", bos=False) == [ID[b" "], ID["é".encode()], 3 + 0xC3, 3 + 0xA8]
-    assert FULL.encode(b"\xff\x00", bos=False) == [ID[b" "], 3 + 0xFF, 3]
-    assert FULL.encode("\udcff", bos=False) == [ID[b" "], 3 + 0xFF]
+    assert FULL.encode("d")[1:] == [ID[b" "], 3 + ord("d")]
+    assert FULL.encode("éè")[1:] == [ID[b" "], ID["é".encode()], 3 + 0xC3, 3 + 0xA8]
+    assert FULL.encode(b"\xff\x00")[1:] == [ID[b" "], 3 + 0xFF, 3]
+    assert FULL.encode("\udcff")[1:] == [ID[b" "], 3 + 0xFF]
 
 
 def test_a_text_cannot_spell_control_or_byte_tokens() -> None:
-    tokens = FULL.encode("\n<s>\n<0x41>", bos=False)
+    tokens = FULL.encode("\n<s>\n<0x41>")[1:]
     assert BOS not in tokens
     assert 3 + 0x41 not in tokens
     assert FULL.decode(tokens) == b" \n<s>\n<0x41>"
@@ -123,7 +127,7 @@ def test_wrong_vocabulary_size(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "message"), [
-    (0, "a tokenizer file has at least 4 bytes, this file has 0"),
+    (0, "a tokenizer.bin has at least 4 bytes, this file has 0"),
     (11, "268 tokens are wanted, the file ends in token 0"),
     (14, "268 tokens are wanted, the file ends in token 0"),
 ])
@@ -139,7 +143,8 @@ def test_trailing_bytes(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("offset", "code", "value", "message"), [
-    (0, "<i", 0, "the longest piece must have at least 1 byte, the file says 0"),
+    (0, "<i", 0, f"{LONGEST}, not 0"),
+    (0, "<i", 3716, f"{LONGEST}, not 3716"),
     (0, "<i", 4, "a piece must have from 1 to 4 bytes, token 0 says 5"),
     (8, "<i", 0, "a piece must have from 1 to 6 bytes, token 0 says 0"),
     (8, "<i", -1, "a piece must have from 1 to 6 bytes, token 0 says -1"),
@@ -163,3 +168,53 @@ def test_vocabularies_that_are_none() -> None:
                                  "not 2 pieces and 2 scores")
     with pytest.raises(CheckpointError, match=r"^a piece must have at least 1 byte, token 1 has none$"):
         Tokenizer([b"a", b"", b"b"], np.zeros(3, np.float32))
+
+
+# Rules that files of other formats may ask for
+
+
+def test_without_a_begin_token_or_a_space_in_front() -> None:
+    bare = Tokenizer(FULL.pieces, FULL.scores, begin=False, space=False)
+    assert bare.encode("abc") == [ID[b"abc"]]
+    assert bare.encode(" abc") == [ID[b" "], ID[b"abc"]]
+    assert bare.encode("") == []
+    assert bare.decode(bare.encode(" a b")) == b" a b"
+    no_space = Tokenizer(FULL.pieces, FULL.scores, space=False)
+    assert no_space.encode("abc") == [BOS, ID[b"abc"]]
+    assert no_space.decode(no_space.encode(" a")) == b" a"
+    no_begin = Tokenizer(FULL.pieces, FULL.scores, begin=False)
+    assert no_begin.encode("abc") == [ID[b" "], ID[b"abc"]]
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_any_bytes_round_trip_without_a_space(raw: bytes, begin: bool) -> None:
+    bare = Tokenizer(FULL.pieces, FULL.scores, begin=begin, space=False)
+    assert bare.decode(bare.encode(raw)) == raw
+
+
+def test_control_tokens_are_neither_spelt_nor_shown() -> None:
+    quiet = Tokenizer(FULL.pieces, FULL.scores, control=[ID[b"abc"], ID[b"c"]])
+    assert quiet.encode("abc") == [BOS, ID[b" "], ID[b"ab"], 3 + ord("c")]
+    assert quiet.decode([BOS, ID[b"abc"], ID[b"a"]]) == b"a"
+
+
+def test_a_text_with_a_user_defined_token_is_refused() -> None:
+    cut = Tokenizer([*FULL.pieces, b"<|user|>"], np.append(FULL.scores, np.float32(0)), whole=[268])
+    assert cut.encode("abc") == FULL.encode("abc")
+    assert cut.decode([268]) == b"<|user|>"
+    with pytest.raises(CheckpointError) as caught:
+        cut.encode("a<|user|>b")
+    assert str(caught.value) == "a text cannot hold b'<|user|>', a user-defined token, at which texts are not cut yet"
+
+
+@pytest.mark.parametrize("rule", [{"begin": False}, {"space": False}, {"control": [260]}, {"whole": [260]}])
+def test_a_tokenizer_bin_cannot_say_such_rules(tmp_path: Path, rule: dict[str, Any]) -> None:
+    with pytest.raises(CheckpointError, match=r"^a tokenizer.bin means a begin token and a space before each text, "):
+        save_tokenizer(tmp_path / "t.bin", Tokenizer(FULL.pieces, FULL.scores, **rule))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_a_hundred_gigabytes_is_not_read(file: Path) -> None:
+    size = file.stat().st_size
+    os.truncate(file, 100 << 30)
+    assert refusal(file) == f"268 tokens end at byte {size}, this file has {100 << 30}"

@@ -1,8 +1,9 @@
 """GGUF: files of the ``gguf`` package are read, blocks dequantise as there, wrong fields are refused."""
 
+import os
 import struct
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -10,80 +11,24 @@ import pytest
 from gguf.quants import dequantize, quantize
 
 from sim_models.transformer.checkpoint import Checkpoint, CheckpointError, ModelShape, random_checkpoint
-from sim_models.transformer.formats.gguf import GGUF, load_gguf, read_gguf
-from sim_models.transformer.tokenizer import byte_pieces
-
-EPS = float(np.float32(1e-6))           # the file holds a float32
-SHAPE = ModelShape(dim=32, hidden_dim=64, n_layers=2, n_heads=4, n_kv_heads=2, vocab_size=288,
-                   max_seq_len=16, shared_classifier=False, norm_eps=EPS, rope_theta=50000.0)
-SHARED = ModelShape(dim=32, hidden_dim=64, n_layers=2, n_heads=4, n_kv_heads=4, vocab_size=288,
-                    max_seq_len=16, norm_eps=EPS)
-LAYER = {"rms_att": "attn_norm", "wq": "attn_q", "wk": "attn_k", "wv": "attn_v", "wo": "attn_output",
-         "rms_ffn": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down", "w3": "ffn_up"}
-KINDS = gguf.GGMLQuantizationType
-PIECES = [p.decode() for p in byte_pieces()] + [chr(ord("a") + i) for i in range(26)] + ["▁", "▁a", "ab"]
-
-Edit = Callable[[gguf.GGUFWriter], None]
-
-
-def nothing(writer: gguf.GGUFWriter) -> None:
-    """Add nothing to a file."""
-
-
-def write(path: Path, checkpoint: Checkpoint, kind: KINDS = KINDS.F32, *, edit: Edit = nothing,
-          arch: str = "llama", leave_out: str = "", context: int | None = None) -> Path:
-    shape = checkpoint.shape
-    writer = gguf.GGUFWriter(path, arch)
-    writer.add_context_length(context or shape.max_seq_len)
-    writer.add_embedding_length(shape.dim)
-    writer.add_block_count(shape.n_layers)
-    writer.add_feed_forward_length(shape.hidden_dim)
-    writer.add_head_count(shape.n_heads)
-    if shape.n_kv_heads != shape.n_heads:
-        writer.add_head_count_kv(shape.n_kv_heads)
-    writer.add_layer_norm_rms_eps(shape.norm_eps)
-    if shape.rope_theta != 10000:
-        writer.add_rope_freq_base(shape.rope_theta)
-    edit(writer)
-    tensors = {"token_embd.weight": checkpoint["tok_emb"], "output_norm.weight": checkpoint["rms_final"]}
-    for ours, theirs in LAYER.items():
-        tensors |= {f"blk.{i}.{theirs}.weight": layer for i, layer in enumerate(checkpoint[ours])}
-    if not shape.shared_classifier:
-        tensors["output.weight"] = checkpoint["wcls"]
-    for name, values in tensors.items():
-        if name == leave_out:
-            continue
-        if values.ndim == 1 or kind == KINDS.F32:
-            writer.add_tensor(name, values)
-        elif kind == KINDS.F16:
-            writer.add_tensor(name, values.astype(np.float16))
-        else:
-            writer.add_tensor(name, quantize(values, kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def add_vocabulary(writer: gguf.GGUFWriter) -> None:
-    writer.add_tokenizer_model("llama")
-    writer.add_token_list(PIECES)
-    writer.add_token_scores([float(-i) for i in range(len(PIECES))])
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
+from sim_models.transformer.formats.gguf import GGUF, read_gguf
+from sim_models.transformer.formats.gguf_llama import load_gguf
+from tests.models.transformer.formats.gguf_files import (
+    KINDS,
+    SHAPE,
+    SHARED,
+    header,
+    refusal,
+    tensor,
+    text,
+    value,
+    write,
+)
 
 
 @pytest.fixture(scope="module")
 def checkpoint() -> Checkpoint:
     return random_checkpoint(SHAPE, 1)
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(CheckpointError) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("shape", [SHAPE, SHARED], ids=["gqa-unshared", "mha-shared"])
@@ -128,12 +73,6 @@ def test_version_2_is_read(tmp_path: Path, checkpoint: Checkpoint) -> None:
     np.testing.assert_array_equal(load_gguf(tmp_path / "b.gguf")["wq"], checkpoint["wq"])
 
 
-def test_vocabulary(tmp_path: Path, checkpoint: Checkpoint) -> None:
-    tokenizer = read_gguf(write(tmp_path / "a.gguf", checkpoint, edit=add_vocabulary)).tokenizer()
-    assert tokenizer.encode("ab!") == [1, 259 + 27, 259 + 1, 3 + ord("!")]
-    assert tokenizer.decode(tokenizer.encode("ab!")) == b"ab!"
-
-
 def test_own_alignment(tmp_path: Path, checkpoint: Checkpoint) -> None:
     path = write(tmp_path / "a.gguf", checkpoint, edit=lambda w: w.add_custom_alignment(256))
     np.testing.assert_array_equal(load_gguf(path)["w3"], checkpoint["w3"])
@@ -145,84 +84,53 @@ def test_every_metadata_type_is_read(tmp_path: Path, checkpoint: Checkpoint) -> 
               "add_int64": -1, "add_float64": 0.1, "add_array": ["a", "b"]}
 
     def edit(writer: gguf.GGUFWriter) -> None:
-        for name, value in values.items():
-            getattr(writer, name)("x." + name, value)
+        for name, content in values.items():
+            getattr(writer, name)("x." + name, content)
         writer.add_array("x.floats", [1.5, 2.5])
     metadata = read_gguf(write(tmp_path / "a.gguf", checkpoint, edit=edit)).metadata
     assert {k[2:]: v for k, v in metadata.items() if k.startswith("x.add")} == values
-    assert metadata["x.floats"] == [1.5, 2.5]
+    assert metadata["x.floats"].tolist() == [1.5, 2.5]
 
 
-CONTENTS: dict[str, tuple[dict, str]] = {
-    "architecture": ({"arch": "gpt2"}, "general.architecture must be llama, not gpt2"),
-    "missing matrix": ({"leave_out": "blk.1.ffn_up.weight"}, "tensor blk.1.ffn_up.weight is missing"),
-    "missing embedding": ({"leave_out": "token_embd.weight"}, "tensor token_embd.weight is missing"),
-    "unknown tensor": ({"edit": lambda w: w.add_tensor("rope_freqs.weight", np.ones(4, np.float32))},
-                       "tensor rope_freqs.weight is not one of a plain llama's"),
-    "bias": ({"edit": lambda w: w.add_tensor("blk.0.attn_q.bias", np.ones(32, np.float32))},
-             "tensor blk.0.attn_q.bias is not one of a plain llama's"),
-    "rotary scaling": ({"edit": lambda w: w.add_string("llama.rope.scaling.type", "yarn")},
-                       "llama.rope.scaling.type must be none, not yarn"),
-    "partial rotary": ({"edit": lambda w: w.add_rope_dimension_count(4)},
-                       "llama.rope.dimension_count must be 8, the size of a head, not 4"),
-    "other key length": ({"edit": lambda w: w.add_key_length(16)},
-                         "llama.attention.key_length must be 8, the size of a head, not 16"),
-    "huge context": ({"context": 1 << 30}, "max_seq_len must be from 1 to 1048576, not 1073741824"),
-    "base that is text": ({"edit": lambda w: w.add_string("llama.rope.freq_base", "1")},
-                          "llama.rope.freq_base must be a float, not '1'"),
-}
+def test_what_nobody_asks_for_refuses_nothing(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    """Arrays of arrays, truths, and strings that are no UTF-8, in keys that no model has."""
+    def edit(writer: gguf.GGUFWriter) -> None:
+        writer.add_array("x.nested", [[1, 2], [3]])
+        writer.add_array("x.deep", [[["a"]], [["b", "c"]]])
+        writer.add_array("x.truths", [True, False])
+        writer.add_string("x.text", "abc")
+    path = write(tmp_path / "a.gguf", checkpoint, edit=edit)
+    path.write_bytes(path.read_bytes().replace(b"abc", b"a\xffc"))
+    metadata = read_gguf(path).metadata
+    assert [a.tolist() for a in metadata["x.nested"]] == [[1, 2], [3]]
+    assert metadata["x.deep"] == [[["a"]], [["b", "c"]]]
+    assert metadata["x.truths"].tolist() == [True, False]
+    assert metadata["x.text"] == "a\udcffc"
+    np.testing.assert_array_equal(load_gguf(path)["wq"], checkpoint["wq"])
 
 
-@pytest.mark.parametrize("case", CONTENTS)
-def test_wrong_contents(tmp_path: Path, case: str) -> None:
-    settings, message = CONTENTS[case]
-    shape = SHAPE if case != "base that is text" else SHARED
-    path = write(tmp_path / "a.gguf", random_checkpoint(shape, 1), **settings)
-    assert refusal(lambda: load_gguf(path)) == f"{path}: {message}"
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda norm: norm.reshape(-1, 1), "32 x 1"), (lambda norm: norm.reshape(1, -1), "1 x 32"),
+    (lambda norm: norm.reshape(1, -1, 1), "1 x 32 x 1")])
+def test_dimensions_of_one_do_not_count(tmp_path: Path, checkpoint: Checkpoint, change: Any, said: str) -> None:
+    path = write(tmp_path / "a.gguf", checkpoint, reshape=lambda name, a: change(a) if "norm" in name else a)
+    loaded = load_gguf(path)
+    for name in ("rms_att", "rms_ffn", "rms_final"):
+        np.testing.assert_array_equal(loaded[name], checkpoint[name], strict=True)
+    with pytest.raises(CheckpointError) as caught:
+        read_gguf(path).tensor("output_norm.weight", (16, 2))
+    assert str(caught.value) == f"tensor output_norm.weight must have shape 16 x 2, not {said}"
 
 
-def test_wrong_weights(tmp_path: Path, checkpoint: Checkpoint) -> None:
-    arrays = dict(checkpoint.arrays)
-    arrays["wv"] = arrays["wv"].copy()
-    arrays["wv"][1, 2, 3] = np.nan
-    broken = object.__new__(Checkpoint)
-    broken.shape, broken.arrays = SHAPE, arrays
-    path = write(tmp_path / "a.gguf", broken)
-    assert refusal(lambda: load_gguf(path)) == f"{path}: weights wv must be finite, not nan at [1, 2, 3]"
+def test_a_tensor_that_is_not_there(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    file = read_gguf(write(tmp_path / "a.gguf", checkpoint))
+    assert refusal(lambda: file.tensor("blk.9.attn_q.weight")) == "tensor blk.9.attn_q.weight is missing"
 
 
-def test_shapes_that_contradict_the_metadata(tmp_path: Path, checkpoint: Checkpoint) -> None:
-    broken = object.__new__(Checkpoint)
-    broken.shape, broken.arrays = SHAPE, dict(checkpoint.arrays)
-    broken.arrays["wk"] = checkpoint["wq"]
-    path = write(tmp_path / "a.gguf", broken)
-    assert refusal(lambda: load_gguf(path)) == (f"{path}: weights wk must have shape 2 x 16 x 32, "
-                                                f"not 2 x 32 x 32")
-
-
-@pytest.mark.parametrize(("edit", "message"), [
-    (nothing, "tokenizer.ggml.model must be llama, not None"),
-    (lambda w: w.add_tokenizer_model("gpt2"), "tokenizer.ggml.model must be llama, not gpt2"),
-    (lambda w: w.add_tokenizer_model("llama"), "tokenizer.ggml.tokens must be an array of strings"),
-    (lambda w: (w.add_tokenizer_model("llama"), w.add_bos_token_id(5)),
-     "tokenizer.ggml.bos_token_id must be 1, not 5"),
-])
-def test_wrong_vocabulary(tmp_path: Path, checkpoint: Checkpoint, edit: Edit, message: str) -> None:
-    file = read_gguf(write(tmp_path / "a.gguf", checkpoint, edit=edit))
-    assert refusal(file.tokenizer) == message
-
-
-def header(*, magic: bytes = b"GGUF", version: int = 3, tensors: int = 0, keys: int = 0,
-           body: bytes = b"") -> bytes:
-    return magic + struct.pack("<IQQ", version, tensors, keys) + body
-
-
-def text(value: bytes) -> bytes:
-    return struct.pack("<Q", len(value)) + value
-
-
-def tensor(name: bytes = b"t", dims: tuple[int, ...] = (32,), kind: int = 0, offset: int = 0) -> bytes:
-    return text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
+def test_a_file_of_a_hundred_gigabytes_is_not_read(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    path = write(tmp_path / "a.gguf", checkpoint)
+    os.truncate(path, 100 << 30)
+    np.testing.assert_array_equal(load_gguf(path)["wq"], checkpoint["wq"])
 
 
 FIELDS: dict[str, tuple[bytes, str]] = {
@@ -238,8 +146,17 @@ FIELDS: dict[str, tuple[bytes, str]] = {
     "key that is no text": (header(keys=1, body=text(b"\xff")), r"a key must be UTF-8 text, not b'\xff'"),
     "value type": (header(keys=1, body=text(b"k") + struct.pack("<I", 13)),
                    "k must have a value type from 0 to 12, not 13"),
-    "array of arrays": (header(keys=1, body=text(b"k") + struct.pack("<IIQ", 9, 9, 1)),
-                        "k must be an array of scalars or strings, not of value type 9"),
+    "array of arrays that is not there": (header(keys=1, body=value(b"k", 9, struct.pack("<IQ", 9, 1))),
+                                          "k needs 4 bytes at 49, the file has 49"),
+    "array of what there is not": (header(keys=1, body=value(b"k", 9, struct.pack("<IQ", 13, 1))),
+                                   "k must have a value type from 0 to 12, not 13"),
+    "arrays without end": (header(keys=1, body=value(b"k", 9, struct.pack("<IQ", 9, 1) * 100_000)),
+                           "k must nest at most 8 arrays"),
+    "more arrays than bytes": (header(keys=1, body=value(b"k", 9, struct.pack("<IQ", 9, 1 << 60))),
+                               "k needs 4 bytes at 49, the file has 49"),
+    "more strings than bytes": (header(keys=1, body=value(b"k", 9, struct.pack("<IQ", 8, 1 << 63))),
+                                "k needs 8 bytes at 49, the file has 49"),
+    "tensors without end": (header(tensors=1 << 63), "a tensor's name needs 8 bytes at 24, the file has 24"),
     "endless array": (header(keys=1, body=text(b"k") + struct.pack("<IIQ", 9, 6, 1 << 62)),
                       "k needs 18446744073709551616 bytes at 49, the file has 49"),
     "key that writes to the terminal": (header(keys=1, body=text(b"\x1b[2J\n") + struct.pack("<I", 13)),
@@ -265,12 +182,22 @@ FIELDS: dict[str, tuple[bytes, str]] = {
                           "not 1099511627776 x 1099511627776"),
     "unknown format": (header(tensors=1, body=tensor(kind=14)),
                        "tensor t must have one of the types F32 (0), F16 (1), Q4_0 (2), Q4_1 (3), "
-                       "Q8_0 (8), not 14"),
+                       "Q8_0 (8), not Q6_K (14), which is not read yet"),
+    "format of brains": (header(tensors=1, body=tensor(kind=30)),
+                         "tensor t must have one of the types F32 (0), F16 (1), Q4_0 (2), Q4_1 (3), "
+                         "Q8_0 (8), not BF16 (30), which is not read yet"),
+    "format that there is not": (header(tensors=1, body=tensor(kind=4)),
+                                 "tensor t must have one of the types F32 (0), F16 (1), Q4_0 (2), Q4_1 (3), "
+                                 "Q8_0 (8), not 4"),
     "rows that are no blocks": (header(tensors=1, body=tensor(dims=(48,), kind=8)),
                                 "tensor t must have rows of a multiple of 32 elements for Q8_0, not 48"),
     "tensor twice": (header(tensors=2, body=2 * tensor()), "tensor t is there twice"),
     "offset": (header(tensors=1, body=tensor(offset=8)), "tensor t must have an offset of a multiple of 32, "
                                                          "not 8"),
+    "tensors of the same bytes": (header(tensors=2, body=tensor() + tensor(b"u")) + bytes(1000),
+                                  "tensor u begins at 0, inside of tensor t, which has 128 bytes from 0 on"),
+    "tensors that overlap": (header(tensors=2, body=tensor(b"u", offset=96) + tensor()) + bytes(1000),
+                             "tensor u begins at 96, inside of tensor t, which has 128 bytes from 0 on"),
     "data missing": (header(tensors=1, body=tensor()), "tensor t ends at byte 192, the file has 57"),
 }
 
@@ -289,7 +216,7 @@ def test_infinite_scale_is_refused_without_a_warning(tmp_path: Path) -> None:
     path = write(tmp_path / "a.gguf", random_checkpoint(SHARED, 2), KINDS.Q8_0)
     file = read_gguf(path)
     raw = path.read_bytes()
-    at = len(raw) - len(file._data) + file._tensors["token_embd.weight"].offset
+    at = file._start + file._tensors["token_embd.weight"].offset
     path.write_bytes(raw[:at] + struct.pack("<e34b", np.inf, *[0] * 34)[:34] + raw[at + 34:])
     assert refusal(lambda: load_gguf(path)) == f"{path}: weights tok_emb must be finite, not nan at [0, 0]"
 
