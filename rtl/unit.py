@@ -5,6 +5,7 @@ A composite writes ``m.submodules.pe = PE(params)`` and nothing else. During Ver
 module; without a platform (simulation in Python, formal) the same classes elaborate in place.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from amaranth.hdl import Module, ResetSignal
@@ -53,6 +54,15 @@ class Unit(wiring.Component):
         """
         return ()
 
+    def flat_members(self) -> Iterator[tuple[str, tuple[str | int, ...], wiring.Member, Any]]:
+        """Port name, path, member and value of everything in the signature that is a port.
+
+        The parts of a path are joined by two underscores; by one within a signature that says so with an attribute
+        ``separator``, as a bus does whose pins have standard names.
+        """
+        for path, member, value in self.signature.flatten(self):
+            yield _port_name(self.signature, path), path, member, value
+
     def body(self, platform: Any) -> Module:
         """The hardware itself; every subclass overrides this."""
         raise TypeError(f"{type(self).__name__} has no body(): a block describes its hardware there")
@@ -62,6 +72,19 @@ class Unit(wiring.Component):
         if hasattr(platform, "instance_of") and platform.current is not self:
             return platform.instance_of(self)
         return self.body(platform)
+
+
+def _port_name(signature: Any, path: tuple[str | int, ...]) -> str:
+    name, separator = "", ""
+    for part in path:
+        name += f"{separator}{part}"
+        if isinstance(part, str):
+            member = signature.members[part]
+            separator = "__"
+            if member.is_signature:
+                signature = member.signature
+                separator = getattr(signature, "separator", separator)
+    return name
 
 
 def in_reset() -> Any:

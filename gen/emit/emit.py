@@ -175,14 +175,13 @@ class Emitter:
 def _members(unit: Unit) -> dict[str, tuple[Port, Value]]:
     """The ports that the signature of ``unit`` stands for, by name."""
     members: dict[str, tuple[Port, Value]] = {}
-    for path, member, value in unit.signature.flatten(unit):
+    for name, path, member, value in unit.flat_members():
         for part in path:
             reason = None if isinstance(part, int) else check_name(part)
             if reason:
                 member_name = ".".join(map(str, path))
                 raise EmitError(f"member {member_name} of {type(unit).__name__} cannot be a port, because "
                                 f"'{part}' {reason}: call it for example {_suggest(str(part))}")
-        name = "__".join(map(str, path))
         if name in members:
             raise EmitError(f"two members of {type(unit).__name__} would both become port {name}: rename one")
         cast = Value.cast(value)

@@ -8,7 +8,7 @@ from typing import Any
 
 from amaranth.hdl import Shape
 from amaranth.lib import data
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import FlippedSignature, In, Signature
 
 from gen.emit.emit import Design
 from rtl.parts.meanings import Struct, meanings
@@ -62,21 +62,25 @@ def interface(design: Design) -> tuple[Member, ...]:
     """All members of the top's signature that became ports, in the order of the ports."""
     texts = meanings(type(design.unit))
     there = {port.name for port in design.ports[design.top]}
-    return tuple(m for m in _members(design.unit.signature.members, (), texts) if m.port in there)
+    return tuple(m for m in _members(design.unit.signature.members, "", texts) if m.port in there)
 
 
-def _members(members: Any, path: tuple[str, ...], texts: dict[str, str]) -> Iterator[Member]:
+def _members(members: Any, prefix: str, texts: dict[str, str], otherwise: str = "") -> Iterator[Member]:
     for name, member in members.items():
         for index in itertools.product(*map(range, member.dimensions)):
-            full = (*path, name, *map(str, index))
-            text = texts.get(full[0], "")
+            full = prefix + "__".join([name, *map(str, index)])
+            text = texts.get(name, otherwise)
             if not member.is_signature:
-                yield Member("__".join(full), _direction(member), False, member.shape, text)
-            elif set(member.signature.members) == {"payload", "valid", "ready"}:
-                payload = member.signature.members["payload"]
-                yield Member("__".join(full), _direction(payload), True, payload.shape, text)
+                yield Member(full, _direction(member), False, member.shape, text)
+                continue
+            signature = member.signature
+            if set(signature.members) == {"payload", "valid", "ready"}:
+                payload = signature.members["payload"]
+                yield Member(full, _direction(payload), True, payload.shape, text)
             else:
-                yield from _members(member.signature.members, full, texts)
+                own = signature.flip() if isinstance(signature, FlippedSignature) else signature
+                inner = meanings(type(own)) if type(own) is not Signature else {}
+                yield from _members(signature.members, full + getattr(own, "separator", "__"), inner, text)
 
 
 def _direction(member: Any) -> str:

@@ -32,7 +32,7 @@ _PIPELINE_RULES = """`enable` moves the whole pipeline on by a stage; while it i
 Tie it high where results are always taken. There is no other back-pressure.
 """
 _AXI_RULES = """The ports `s_axil_*` are an AXI4-Lite slave (AMBA AXI4, part B): one write and one read at a time.
-An address without a register is answered with SLVERR.
+Address and data of a write may come in any order. An address without a register is answered with SLVERR.
 """
 
 

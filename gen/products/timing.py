@@ -54,10 +54,10 @@ def answer(question: str, reply: str, cycles: int) -> str:
 
 
 def axi_lite(prefix: str) -> str:
-    """A write and a read, each with a cycle of waiting."""
-    offered, taken = [0, 1, 1, 0, 0, 0], [0, 0, 1, 0, 0, 0]
+    """A write and a read, each with a cycle in which its answer waits."""
+    offered, taken = [0, 1, 0, 0, 0, 0], [1, 1, 0, 1, 1, 1]
     wait, late = [0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 1, 0]
-    value = [None, "A", "A", None, None, None]
+    value = [None, "A", None, None, None, None]
     reply = [None, None, None, "R", "R", None]
     write: list[_Row] = [("awaddr", value), ("awvalid", offered), ("awready", taken), ("wdata", value),
                          ("wvalid", offered), ("wready", taken), ("bresp", reply), ("bvalid", wait), ("bready", late)]

@@ -1,62 +1,86 @@
-"""An AXI4-Lite slave as a plain port: one write and one read at a time, each answered in the cycle after.
+"""An AXI4-Lite slave as a plain port: writes and reads side by side, one of each at a time.
 
 ::
 
-    AW, W --> both there, and room for the answer --> write, write_address, write_data, write_strobe --> B
-    AR -----> room for the answer ------------------> read, read_address --> read_data ----------------> R
+    AW --> address -----+--> write, write_address, write_data, write_strobe --> B
+    W ---> data, strobe-+
+    AR --> address --------> read_address --> read_data ----------------------> R
 
-What is behind the port answers in the same cycle: data, and whether the address was good; if not, the answer is
-SLVERR, and no one should have been written.
+What is behind the port answers in the cycle in which it is asked: data, and whether the address was good. If it was
+not, the answer is SLVERR, and nothing may have been written.
 
-Latency: 1 cycle from address and data to the answer. Throughput: a write and a read a cycle. Ready waits for valid,
-which AXI allows; answers do not wait for ready. Protection bits are not looked at. Reference: AMBA AXI4, part B.
+Every output is a register: no input, reset included, reaches an output within a cycle (AMBA AXI4, A3.1.1). So the two
+halves of a write are taken separately, in any order, and the next access is taken while an answer waits. Protection
+bits are not looked at.
+
+Latency: 2 cycles from the handshake of address and data to the answer. Throughput: a write and a read every 2 cycles.
 """
 
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.unit import Unit, in_reset
+from rtl.unit import Unit
 from sim_models.params.bus.axi_lite import AxiLiteParams
 
-__all__ = ["AxiLite", "axi_lite_members"]
+__all__ = ["AxiLite", "AxiLiteSignature"]
 
 _OKAY, _SLVERR = 0, 2
 
 
-def axi_lite_members(p: AxiLiteParams) -> dict[str, Any]:
-    """Members of a slave of 32 bits.
+class AxiLiteSignature(wiring.Signature):
+    """AXI4-Lite with 32 bits of data, as the master sees it: a slave's port is ``In``.
+
+    Parameters
+    ----------
+    address_width:
+        Bits of a byte address.
 
     Members
     -------
-    s_axil_awaddr: Byte address of a write.
-    s_axil_awprot: Protection bits of a write; not looked at.
-    s_axil_awvalid: A write address is offered.
-    s_axil_awready: It is taken in this cycle.
-    s_axil_wdata: Word of a write.
-    s_axil_wstrb: Bytes of the word that are written, a bit each.
-    s_axil_wvalid: A word is offered.
-    s_axil_wready: It is taken in this cycle.
-    s_axil_bresp: Outcome of a write: 0 OKAY, 2 SLVERR.
-    s_axil_bvalid: The outcome of a write is offered.
-    s_axil_bready: It is taken in this cycle.
-    s_axil_araddr: Byte address of a read.
-    s_axil_arprot: Protection bits of a read; not looked at.
-    s_axil_arvalid: A read address is offered.
-    s_axil_arready: It is taken in this cycle.
-    s_axil_rdata: Word that was read; 0 without one.
-    s_axil_rresp: Outcome of a read: 0 OKAY, 2 SLVERR.
-    s_axil_rvalid: The answer to a read is offered.
-    s_axil_rready: It is taken in this cycle.
+    awaddr: Byte address of a write.
+    awprot: Protection bits of a write; not looked at.
+    awvalid: A write address is offered.
+    awready: It is taken if it is offered in this cycle.
+    wdata: Word of a write.
+    wstrb: Bytes of the word that are written, a bit each.
+    wvalid: A word is offered.
+    wready: It is taken if it is offered in this cycle.
+    bresp: Outcome of a write: 0 OKAY, 2 SLVERR.
+    bvalid: The outcome of a write is offered.
+    bready: It is taken if it is offered in this cycle.
+    araddr: Byte address of a read.
+    arprot: Protection bits of a read; not looked at.
+    arvalid: A read address is offered.
+    arready: It is taken if it is offered in this cycle.
+    rdata: Word that was read; 0 without one.
+    rresp: Outcome of a read: 0 OKAY, 2 SLVERR.
+    rvalid: The answer to a read is offered.
+    rready: It is taken if it is offered in this cycle.
     """
-    address = p.address_width
-    members: dict[str, Any] = {"awaddr": In(address), "awprot": In(3), "awvalid": In(1), "awready": Out(1),
-               "wdata": In(32), "wstrb": In(4), "wvalid": In(1), "wready": Out(1),
-               "bresp": Out(2), "bvalid": Out(1), "bready": In(1),
-               "araddr": In(address), "arprot": In(3), "arvalid": In(1), "arready": Out(1),
-               "rdata": Out(32), "rresp": Out(2), "rvalid": Out(1), "rready": In(1)}
-    return {f"s_axil_{name}": member for name, member in members.items()}
+
+    #: ports are called ``s_axil_awaddr`` and so on, as the bus has it
+    separator = "_"
+
+    def __init__(self, address_width: int) -> None:
+        self.address_width = address_width
+        super().__init__({
+            "awaddr": Out(address_width), "awprot": Out(3), "awvalid": Out(1), "awready": In(1),
+            "wdata": Out(32), "wstrb": Out(4), "wvalid": Out(1), "wready": In(1),
+            "bresp": In(2), "bvalid": In(1), "bready": Out(1),
+            "araddr": Out(address_width), "arprot": Out(3), "arvalid": Out(1), "arready": In(1),
+            "rdata": In(32), "rresp": In(2), "rvalid": In(1), "rready": Out(1)})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AxiLiteSignature) and self.address_width == other.address_width
+
+    def __hash__(self) -> int:
+        return hash((AxiLiteSignature, self.address_width))
+
+    def __repr__(self) -> str:
+        return f"AxiLiteSignature({self.address_width})"
 
 
 class AxiLite(Unit):
@@ -64,7 +88,8 @@ class AxiLite(Unit):
 
     Members
     -------
-    s_axil_*: See :func:`rtl.bus.axi_lite.axi_lite_members`.
+    s_axil: In(AxiLiteSignature)
+        The bus.
     write: Out(1)
         A word is written in this cycle.
     write_address: Out(address_width - 2)
@@ -85,23 +110,7 @@ class AxiLite(Unit):
 
     block = "axi_lite"
 
-    s_axil_awaddr: Signal
-    s_axil_awvalid: Signal
-    s_axil_awready: Signal
-    s_axil_wdata: Signal
-    s_axil_wstrb: Signal
-    s_axil_wvalid: Signal
-    s_axil_wready: Signal
-    s_axil_bresp: Signal
-    s_axil_bvalid: Signal
-    s_axil_bready: Signal
-    s_axil_araddr: Signal
-    s_axil_arvalid: Signal
-    s_axil_arready: Signal
-    s_axil_rdata: Signal
-    s_axil_rresp: Signal
-    s_axil_rvalid: Signal
-    s_axil_rready: Signal
+    s_axil: Any
     write: Signal
     write_address: Signal
     write_data: Signal
@@ -116,28 +125,37 @@ class AxiLite(Unit):
         self.p = p
         words = p.address_width - 2
         super().__init__(p, {
-            **axi_lite_members(p), "write": Out(1), "write_address": Out(words), "write_data": Out(32),
-            "write_strobe": Out(4), "write_good": In(1), "read_address": Out(words), "read_data": In(32),
-            "read_good": In(1),
+            "s_axil": In(AxiLiteSignature(p.address_width)), "write": Out(1), "write_address": Out(words),
+            "write_data": Out(32), "write_strobe": Out(4), "write_good": In(1), "read_address": Out(words),
+            "read_data": In(32), "read_good": In(1),
         })
 
     def body(self, platform: Any) -> Module:
         m = Module()
-        read = Signal()
-        m.d.comb += [
-            self.write.eq(self.s_axil_awvalid & self.s_axil_wvalid & (~self.s_axil_bvalid | self.s_axil_bready)
-                          & ~in_reset()),
-            self.s_axil_awready.eq(self.write), self.s_axil_wready.eq(self.write),
-            self.write_address.eq(self.s_axil_awaddr[2:]), self.write_data.eq(self.s_axil_wdata),
-            self.write_strobe.eq(self.s_axil_wstrb),
-            read.eq(self.s_axil_arvalid & (~self.s_axil_rvalid | self.s_axil_rready) & ~in_reset()),
-            self.s_axil_arready.eq(read), self.read_address.eq(self.s_axil_araddr[2:]),
-        ]
-        m.d.sync += [self.s_axil_bvalid.eq(self.write | (self.s_axil_bvalid & ~self.s_axil_bready)),
-                     self.s_axil_rvalid.eq(read | (self.s_axil_rvalid & ~self.s_axil_rready))]
+        bus = self.s_axil
+        read, address_held, data_held, read_held = (Signal(name=n) for n in (
+            "read", "address_held", "data_held", "read_held"))
+
+        # A channel is open while it holds nothing: ready is the complement of held, but low after a reset, too.
+        for held, valid, ready, used in ((address_held, bus.awvalid, bus.awready, self.write),
+                                         (data_held, bus.wvalid, bus.wready, self.write),
+                                         (read_held, bus.arvalid, bus.arready, read)):
+            holds = Signal(name=f"{held.name}_next")
+            m.d.comb += holds.eq((held | (valid & ready)) & ~used)
+            m.d.sync += [held.eq(holds), ready.eq(~holds)]
+        with m.If(bus.awready):
+            m.d.sync += self.write_address.eq(bus.awaddr[2:])
+        with m.If(bus.wready):
+            m.d.sync += [self.write_data.eq(bus.wdata), self.write_strobe.eq(bus.wstrb)]
+        with m.If(bus.arready):
+            m.d.sync += self.read_address.eq(bus.araddr[2:])
+
+        m.d.comb += [self.write.eq(address_held & data_held & ~bus.bvalid), read.eq(read_held & ~bus.rvalid)]
+        m.d.sync += [bus.bvalid.eq(self.write | (bus.bvalid & ~bus.bready)),
+                     bus.rvalid.eq(read | (bus.rvalid & ~bus.rready))]
         with m.If(self.write):
-            m.d.sync += self.s_axil_bresp.eq(Mux(self.write_good, _OKAY, _SLVERR))
+            m.d.sync += bus.bresp.eq(Mux(self.write_good, _OKAY, _SLVERR))
         with m.If(read):
-            m.d.sync += [self.s_axil_rresp.eq(Mux(self.read_good, _OKAY, _SLVERR)),
-                         self.s_axil_rdata.eq(Mux(self.read_good, self.read_data, 0))]
+            m.d.sync += [bus.rresp.eq(Mux(self.read_good, _OKAY, _SLVERR)),
+                         bus.rdata.eq(Mux(self.read_good, self.read_data, 0))]
         return m

@@ -11,16 +11,15 @@ those of the table: SADDLE in full.
 The interrupt is level-sensitive and loses no request: if enabled, it is high while ``count_completed`` is not what
 was written to ``acknowledge``. Read the counter, serve the requests that are complete, write back what was read.
 
-Latency: as of ``axi_lite``; settings follow 1 cycle after the write, ``irq`` another one behind. Throughput: a write
-and a read a cycle.
+Latency and throughput: as of ``axi_lite``; settings change with the answer to a write, ``irq`` 1 cycle later.
 """
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from rtl.bus.axi_lite import AxiLite, axi_lite_members
+from rtl.bus.axi_lite import AxiLite, AxiLiteSignature
 from rtl.bus.registers import Field, Register
 from rtl.manager.layouts import Place, manager_counters, manager_settings
 from rtl.manager.registers import registers
@@ -36,7 +35,8 @@ class ManagerRegisters(Unit):
 
     Members
     -------
-    s_axil_*: See :func:`rtl.bus.axi_lite.axi_lite_members`.
+    s_axil: In(AxiLiteSignature)
+        Bus of the registers, 8 bits of address.
     settings: Out(manager_settings)
         The Manager's settings.
     counters: In(manager_counters)
@@ -53,6 +53,7 @@ class ManagerRegisters(Unit):
 
     block = "manager_registers"
 
+    s_axil: Any
     settings: Any
     counters: Any
     busy: Signal
@@ -64,7 +65,7 @@ class ManagerRegisters(Unit):
         p = params or ManagerRegistersParams()
         self.p = p
         super().__init__(p, {
-            **axi_lite_members(AxiLiteParams()), "settings": Out(manager_settings(p)),
+            "s_axil": In(AxiLiteSignature(AxiLiteParams().address_width)), "settings": Out(manager_settings(p)),
             "counters": In(manager_counters()), "busy": In(1), "dlm_fc": In(Place), "tlm_attention": In(Place),
             "irq": Out(1),
         })
@@ -75,9 +76,7 @@ class ManagerRegisters(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         m.submodules.bus = bus = AxiLite()
-        for name, member in axi_lite_members(AxiLiteParams()).items():
-            here, there = getattr(self, name), getattr(bus, name)
-            m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
+        connect(m, flipped(self.s_axil), bus.s_axil)
         strobes = Cat(bit.replicate(8) for bit in bus.write_strobe)
         table = self.register_table()
         words = {field.name: Signal(field.width, init=field.reset, name=field.name)

@@ -32,9 +32,9 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from rtl.bus.axi_lite import axi_lite_members
+from rtl.bus.axi_lite import AxiLiteSignature
 from rtl.bus.registers import Register
 from rtl.manager.layouts import Place, draft_beat, emitted, new_request, request_logits, request_verdict, verify_beat
 from rtl.manager.manager import Manager
@@ -54,7 +54,8 @@ class SaddleManager(Unit):
 
     Members
     -------
-    s_axil_*: See :func:`rtl.bus.axi_lite.axi_lite_members`.
+    s_axil: In(AxiLiteSignature)
+        Bus of the registers, 8 bits of address.
     irq: See :class:`rtl.manager.manager_registers.ManagerRegisters`.
     requests, verdicts, draft, verify, emitted, dlm_fc, tlm_attention: See :class:`rtl.manager.manager.Manager`.
     logits: In(stream of request_logits)
@@ -65,6 +66,7 @@ class SaddleManager(Unit):
 
     block = "saddle_manager"
 
+    s_axil: Any
     irq: Signal
     requests: Any
     logits: Any
@@ -80,7 +82,7 @@ class SaddleManager(Unit):
         p = params or SaddleManagerParams()
         self.p = p
         super().__init__(p, {
-            **axi_lite_members(AxiLiteParams()), "irq": Out(1),
+            "s_axil": In(AxiLiteSignature(AxiLiteParams().address_width)), "irq": Out(1),
             "requests": In(stream.Signature(new_request(p))), "logits": In(stream.Signature(request_logits(p))),
             "verdicts": In(stream.Signature(request_verdict(p))), "draft": Out(stream.Signature(draft_beat(p))),
             "verify": Out(stream.Signature(verify_beat(p))), "emitted": Out(stream.Signature(emitted(p))),
@@ -123,9 +125,7 @@ class SaddleManager(Unit):
             here, there = getattr(self, name), getattr(manager, name)
             source, sink = (here, there) if name in ("requests", "verdicts") else (there, here)
             m.d.comb += [sink.valid.eq(source.valid), sink.payload.eq(source.payload), source.ready.eq(sink.ready)]
-        for name, member in axi_lite_members(AxiLiteParams()).items():
-            here, there = getattr(self, name), getattr(registers, name)
-            m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
+        connect(m, flipped(self.s_axil), registers.s_axil)
         m.d.comb += [
             manager.settings.eq(registers.settings), registers.counters.eq(manager.counters),
             registers.dlm_fc.eq(manager.dlm_fc), registers.tlm_attention.eq(manager.tlm_attention),

@@ -54,7 +54,8 @@ class Play:
     async def cycle(self, inputs: Inputs, in_reset: bool = False) -> Outputs:
         """A cycle with these inputs; what is behind the port answers by itself."""
         d = self.dut
-        address = (inputs.aw or 0) >> 2, (inputs.ar or 0) >> 2
+        outputs = self.model.outputs
+        address = outputs.write[0] if outputs.write else 0, outputs.read or 0
         inputs = dataclasses.replace(inputs, write_good=self.behind.good(address[0]),
                                      read_good=self.behind.good(address[1]), read_data=self.behind.read(address[1]))
         values = {
@@ -69,11 +70,11 @@ class Play:
         await cycles(1)
         if in_reset:
             self.model.reset()
-            return Outputs(None, None, None, None)
-        outputs = self.model.step(inputs)
+            return self.model.outputs
         if outputs.write:
             self.behind.write(*outputs.write)
         self._note(outputs)
+        self.model.step(inputs)
         return outputs
 
     def _note(self, o: Outputs) -> None:
@@ -121,25 +122,34 @@ class Play:
 
     async def write(self, address: int, data: int, strobe: int = 15, wait: int = 0) -> int:
         """Write, take the answer after some cycles: the response."""
-        await self.cycle(Inputs(aw=address, w=(data, strobe)))
+        await self.offer(aw=address, w=(data, strobe))
         for _ in range(wait):
             await self.cycle(Inputs())
-        response = (await self.cycle(Inputs(b_ready=True))).b
-        assert response is not None
-        return response
+        return await self.answer("b")
 
     async def read(self, address: int) -> tuple[int, int]:
         """Read: data and response."""
-        await self.cycle(Inputs(ar=address))
-        answer = (await self.cycle(Inputs(r_ready=True))).r
-        assert answer is not None
-        return answer
+        await self.offer(ar=address)
+        return await self.answer("r")
+
+    async def offer(self, **channels: Any) -> None:
+        """Offer until all is taken."""
+        while channels:
+            outputs = await self.cycle(Inputs(**channels))
+            channels = {n: payload for n, payload in channels.items() if not getattr(outputs, f"{n}_ready")}
+
+    async def answer(self, name: str) -> Any:
+        """Take the next answer."""
+        taking = Inputs(b_ready=name == "b", r_ready=name == "r")
+        while (found := getattr(await self.cycle(taking), name)) is None:
+            pass
+        return found
 
 
 async def begin(dut: Any) -> Play:
     await start(dut)
     play = Play(dut, rng())
-    background(play.rules.probe_answers())
+    background(play.rules.probe())
     return play
 
 
@@ -157,7 +167,7 @@ async def random_traffic(dut: Any) -> None:
                     held[name] = make()
             ready = gen.random(2) < rates[3]
             outputs = await play.cycle(Inputs(**held, b_ready=bool(ready[0]), r_ready=bool(ready[1])))
-            for name in ("aw", "w", "ar"):
+            for name in list(held):
                 if getattr(outputs, f"{name}_ready"):
                     del held[name]
         await play.restart(int(gen.integers(1, 4)))
@@ -185,35 +195,94 @@ async def strobes_and_errors(dut: Any) -> None:
 
 
 @bench_test(timeout_us=200)
-async def an_access_a_cycle(dut: Any) -> None:
-    """Writes and reads run beside each other, one a cycle, each answered in the next."""
+async def an_access_every_other_cycle(dut: Any) -> None:
+    """Writes and reads run beside each other, one every 2 cycles, each answered 2 cycles after it."""
     play = await begin(dut)
     addresses = [play.address() for _ in range(50)]
-    for n, address in enumerate(addresses):
-        outputs = await play.cycle(Inputs(aw=address, w=(n, 15), ar=address, b_ready=True, r_ready=True))
-        assert outputs.aw_ready
-        assert outputs.ar_ready
-        compare([outputs.b is not None, outputs.r is not None], [n > 0] * 2, "answers to the cycle before")
+    await play.cycle(Inputs())
+    for n in range(len(addresses)):
+        for half in range(2):
+            at = n + half                               # what was not taken stays
+            offer = Inputs(aw=addresses[at], w=(at, 15), ar=addresses[at]) if at < len(addresses) else Inputs()
+            outputs = await play.cycle(dataclasses.replace(offer, b_ready=True, r_ready=True))
+            compare([outputs.aw_ready, outputs.w_ready, outputs.ar_ready], [not half] * 3, f"access {n}, ready")
+            answered = n > 0 and not half
+            compare([outputs.b is not None, outputs.r is not None], [answered] * 2, f"access {n}, answers")
     compare([play.rules.taken[n] for n in ("aw", "w", "ar", "b", "r")], [50, 50, 50, 49, 49], "transfers")
     await play.finish()
 
 
 @bench_test(timeout_us=200)
-async def answers_wait(dut: Any) -> None:
-    """Nobody takes an answer: it stands, and nothing more is taken; half a write is not taken at all."""
+async def halves_of_a_write_in_any_order(dut: Any) -> None:
+    """Address and data are taken separately, and nothing is written before both are there."""
     play = await begin(dut)
-    for half in (Inputs(aw=4), Inputs(w=(1, 15))):
-        for _ in range(5):
-            assert not (await play.cycle(half)).aw_ready
-        await play.restart(1)
-    await play.cycle(Inputs(aw=0, w=(1, 15), ar=0))
+    gen = play.gen
     for n in range(20):
-        outputs = await play.cycle(Inputs(aw=0, w=(2, 15), ar=4))
-        compare([outputs.b, outputs.aw_ready, outputs.ar_ready], [OKAY, False, False], f"cycle {n}")
+        first, second = gen.permutation(["aw", "w"])
+        payload = {"aw": 0, "w": (n, 15)}
+        before = dict(play.behind.words)
+        await play.offer(**{first: payload[first]})
+        for _ in range(int(gen.integers(1, 6))):
+            outputs = await play.cycle(Inputs(b_ready=True))
+            compare([outputs.b is None, play.behind.words == before], [True, True], "nothing before both came")
+        await play.offer(**{second: payload[second]})
+        compare(await play.answer("b"), OKAY, "response")
+        compare(play.behind.words[0], n, "word")
+    await play.finish()
+
+
+@bench_test(timeout_us=200)
+async def answers_wait(dut: Any) -> None:
+    """Nobody takes an answer: it stands, one more access of each kind is taken and waits, and nothing else."""
+    play = await begin(dut)
+    await play.offer(aw=0, w=(1, 15), ar=0)
+    await play.offer(aw=0, w=(2, 15), ar=4)
+    for n in range(20):
+        outputs = await play.cycle(Inputs(aw=0, w=(3, 15), ar=4))
+        compare([outputs.b, outputs.aw_ready, outputs.w_ready, outputs.ar_ready], [OKAY, False, False, False],
+                f"cycle {n}")
     compare(play.behind.words[0], 1, "word")
-    outputs = await play.cycle(Inputs(aw=0, w=(2, 15), ar=4, b_ready=True, r_ready=True))
-    compare([outputs.aw_ready, outputs.ar_ready], [True, True], "taken with the answers")
+    await play.cycle(Inputs(aw=0, w=(3, 15), ar=4, b_ready=True, r_ready=True))
+    outputs = await play.cycle(Inputs(aw=0, w=(3, 15), ar=4))
+    compare([outputs.b is None, outputs.r is None, outputs.write is not None], [True] * 3, "the next one is done")
     compare(play.behind.words[0], 2, "word")
+    await play.offer(aw=0, w=(3, 15), ar=4)
+    for _ in range(2):
+        compare([await play.answer("b"), (await play.answer("r"))[1]], [OKAY, OKAY], "responses")
+    compare(play.behind.words[0], 3, "word")
+    await play.finish()
+
+
+@bench_test(timeout_us=500)
+async def same_answers_at_any_timing(dut: Any) -> None:
+    """The same accesses at random times, each channel late and early, give the same answers.
+
+    Reads have addresses of their own, since writes and reads have no order between them.
+    """
+    play = await begin(dut)
+    gen = play.gen
+    top = 1 << params().address_width
+    writes = [(int(gen.integers(top)) & ~4, (int(gen.integers(1 << 32)), int(gen.integers(16)))) for _ in range(30)]
+    reads = [int(gen.integers(top)) | 4 for _ in range(30)]
+    rates = [(1, 1, 1, 1, 1), (.02, 1, 1, 1, 1), (1, .02, 1, 1, 1), (1, 1, .02, 1, 1), (1, 1, 1, .02, 1),
+             (1, 1, 1, 1, .02), (.5, .5, .5, .5, .5), (.02, .02, .02, 1, 1)]
+    seen: list[Any] = []
+    for rate in rates:
+        play.behind.words.clear()
+        left: dict[str, list[Any]] = {"aw": [a for a, _ in writes], "w": [w for _, w in writes], "ar": list(reads)}
+        answers: dict[str, list[Any]] = {"b": [], "r": []}
+        offered: dict[str, Any] = {}
+        while any(left.values()) or len(answers["b"]) < len(writes) or len(answers["r"]) < len(reads):
+            draws = gen.random(5) < rate
+            offered |= {n: left[n][0] for n, draw in zip(("aw", "w", "ar"), draws, strict=False) if draw and left[n]}
+            b_ready, r_ready = bool(draws[3]), bool(draws[4])
+            outputs = await play.cycle(Inputs(**offered, b_ready=b_ready, r_ready=r_ready))
+            for n in [n for n in offered if getattr(outputs, f"{n}_ready")]:
+                del offered[n], left[n][0]
+            answers["b"] += [outputs.b] if b_ready and outputs.b is not None else []
+            answers["r"] += [outputs.r] if r_ready and outputs.r is not None else []
+        seen.append((answers, dict(play.behind.words)))
+        assert seen[-1] == seen[0], f"rates {rate}: {seen[-1]} came, {seen[0]} at the first"
     await play.finish()
 
 
@@ -229,10 +298,11 @@ async def reset_in_the_middle(dut: Any) -> None:
         before = dict(play.behind.words)
         stage = n // 2 % 3
         if stage == 0:                                  # half a write
-            await play.cycle(Inputs(aw=address))
+            await play.offer(aw=address)
         elif stage == 1:                                # an answer that nobody has taken
-            await play.cycle(Inputs(aw=address, w=(before[0], 15), ar=address))
-            assert (await play.cycle(Inputs())).b is not None
+            await play.offer(aw=address, w=(before[0], 15), ar=address)
+            while (await play.cycle(Inputs())).b is None:
+                pass
         dut.rst.value = 1
         for _ in range(int(gen.integers(1, 4))):        # offered all the time while reset is held
             await play.cycle(Inputs(aw=address, w=(0xBAD, 15), ar=address, b_ready=True, r_ready=True), in_reset=True)

@@ -129,8 +129,7 @@ def unit_ports(unit: Unit) -> tuple[Port, ...]:
     from amaranth.hdl import Const, Value
     from amaranth.lib.wiring import In
 
-    flat = [("__".join(map(str, path)), member, Value.cast(value))
-            for path, member, value in unit.signature.flatten(unit)]
+    flat = [(name, member, Value.cast(value)) for name, _, member, value in unit.flat_members()]
     return tuple(Port(name, "in" if member.flow == In else "out", len(value))
                  for name, member, value in flat if not isinstance(value, Const) and len(value))
 

@@ -6,18 +6,18 @@ import numpy as np
 
 from rtl.manager.registers import registers
 from rtl.manager.saddle_manager import SaddleManager
+from sim_models.golden.bus.axi_lite import OKAY
 from sim_models.golden.manager import saddle_manager as golden
 from sim_models.golden.manager.manager import COUNTERS, Switches
 from sim_models.golden.manager.saddle_manager import Inputs, Outputs
 from sim_models.params.manager.saddle_manager import SaddleManagerParams
+from tb.bus.axi_lite_master import NativeAxiLiteMaster
 from tb.common.native import NativeSim
 from tb.manager.manager_engines import Engines
 from tb.manager.manager_machine import Stuck
 from tb.manager.saddle_play import IN, OUT, Feed, address, payloads, read_outputs, register_words
 
 __all__ = ["SaddleMachine", "play_logits"]
-
-_BUS = ("awaddr", "awprot", "awvalid", "wdata", "wstrb", "wvalid", "bready", "araddr", "arprot", "arvalid", "rready")
 
 
 class SaddleMachine:
@@ -35,6 +35,7 @@ class SaddleMachine:
 
     def __init__(self, p: SaddleManagerParams, switches: Switches, build: Path, *, seed: int = 1) -> None:
         self.p, self._sim = p, NativeSim(SaddleManager(p), build, seed=seed)
+        self._bus = NativeAxiLiteMaster(self._sim)
         self._sizes = {port.name: -(-port.width // 8) for port in self._sim.library.ports}
         self._outputs = [*(f"{s}__ready" for s in IN), *(f"{s}__{k}" for s in OUT for k in ("valid", "payload")),
                          "busy", "dlm_fc", "tlm_attention", "irq"]
@@ -47,10 +48,8 @@ class SaddleMachine:
 
     def restart(self, switches: Switches, cycles: int = 2, *, interrupt: bool = True) -> None:
         """Reset, and write other settings; afterwards the device is at rest."""
-        for name in (*(f"{s}__valid" for s in IN), *(f"{s}__ready" for s in OUT), *(f"s_axil_{n}" for n in _BUS)):
+        for name in (*(f"{s}__valid" for s in IN), *(f"{s}__ready" for s in OUT)):
             self._sim.set(name, 0)
-        self._sim.set("s_axil_bready", 1)
-        self._sim.set("s_axil_rready", 1)
         self._sim.reset(cycles)
         for at, word in register_words(self.p, switches.fitted(self.p), interrupt=interrupt):
             self.write(at, word)
@@ -58,24 +57,13 @@ class SaddleMachine:
 
     def write(self, at: int, word: int) -> None:
         """Write a register."""
-        self._access({"awaddr": at, "awvalid": 1, "wdata": word, "wstrb": 15, "wvalid": 1},
-                     {"awvalid": 0, "wvalid": 0}, "b")
+        assert self._bus.write(at, word) == OKAY, f"the write to {at:#x} was refused"
 
     def read(self, at: int) -> int:
         """Read a register."""
-        return self._access({"araddr": at, "arvalid": 1}, {"arvalid": 0}, "r")
-
-    def _access(self, begin: dict[str, int], end: dict[str, int], answer: str) -> int:
-        rows = {}
-        for name, value in begin.items():
-            size = self._sizes[f"s_axil_{name}"]
-            rows[f"s_axil_{name}"] = np.array([[*v.to_bytes(size, "little")] for v in (value, end.get(name, value))],
-                                              np.uint8)
-        wanted = [f"s_axil_{answer}{k}" for k in ("valid", "resp", *(["data"] if answer == "r" else []))]
-        got = {name: int.from_bytes(a[-1].tobytes(), "little") for name, a in self._sim.play(rows, wanted).items()}
-        if (got[wanted[0]], got[wanted[1]]) != (1, 0):
-            raise AssertionError(f"register access {begin}: {got}")
-        return got.get("s_axil_rdata", 0)
+        response, word = self._bus.read(at)
+        assert response == OKAY, f"the read of {at:#x} was refused"
+        return word
 
     def step(self, i: Inputs) -> Outputs:
         """One cycle."""

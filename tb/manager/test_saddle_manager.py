@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from sim_models.golden.bus.axi_lite import OKAY
 from sim_models.golden.manager.draft_controller import CONFIDENCE, FIXED
 from sim_models.golden.manager.manager import COUNTERS, Switches
 from sim_models.golden.manager.saddle_manager import Inputs, Outputs, SaddleManager
+from tb.bus.axi_lite_master import AxiLiteMaster
 from tb.common import params
 from tb.common.bench import bench_test
 from tb.common.clock import cycles, reset, rng, start
@@ -39,7 +41,7 @@ class Play:
 
     def __init__(self, dut: Any, gen: np.random.Generator) -> None:
         self.dut, self.p, self.gen = dut, params(), gen
-        self.widths = Widths.of(self.p)
+        self.widths, self.bus = Widths.of(self.p), AxiLiteMaster(dut)
         self.got: list[list[int]] = []
         self.want: list[list[int]] = []
 
@@ -60,28 +62,17 @@ class Play:
         return [int(o.requests_ready), int(o.logits_ready), int(o.verdicts_ready), *beats, int(o.busy), *o.mapping,
                 int(o.irq)]
 
-    async def access(self, begin: dict[str, int], answer: str) -> int:
-        """A word over the bus, write and answer or read and answer."""
-        d = self.dut
-        for name, value in begin.items():
-            getattr(d, f"s_axil_{name}").value = value
-        await cycles(1)
-        for name in begin:
-            if name.endswith("valid"):
-                getattr(d, f"s_axil_{name}").value = 0
-        await cycles(1)
-        compare([int(getattr(d, f"s_axil_{answer}{k}").value) for k in ("valid", "resp")], [1, 0], f"answer {begin}")
-        return int(d.s_axil_rdata.value) if answer == "r" else 0
-
     async def write(self, at: int, word: int) -> None:
-        await self.access({"awaddr": at, "awvalid": 1, "wdata": word, "wstrb": 15, "wvalid": 1}, "b")
+        compare(await self.bus.write(at, word), OKAY, f"response to a write to {at:#x}")
+
+    async def read(self, at: int) -> int:
+        response, word = await self.bus.read(at)
+        compare(response, OKAY, f"response to a read of {at:#x}")
+        return word
 
     async def begin(self, switches: Switches) -> SaddleManager:
         """Reset and write all settings: the model of the device at rest."""
-        for name in ("awvalid", "wvalid", "arvalid", "awprot", "arprot"):
-            getattr(self.dut, f"s_axil_{name}").value = 0
-        for name in ("bready", "rready"):
-            getattr(self.dut, f"s_axil_{name}").value = 1
+        self.bus.quiet()
         self.drive(_SILENT)
         await reset(self.dut, int(self.gen.integers(1, 4)))
         for at, word in register_words(self.p, switches, interrupt=True):
@@ -141,8 +132,7 @@ async def logits_in_texts_out(dut: Any) -> None:
         compare(int(ended), 1, "requests complete")
         for text, want in zip(engines.texts, expected_texts(engines.requests, switches.end_token), strict=True):
             compare(text, want, "tokens")
-        counted = [await play.access({"araddr": address(play.p, f"count_{name}"), "arvalid": 1}, "r")
-                   for name in COUNTERS]
+        counted = [await play.read(address(play.p, f"count_{name}")) for name in COUNTERS]
         compare(counted, [model.counters[name] for name in COUNTERS], "counters")
         compare(int(dut.irq.value), 1, "interrupt")
         await play.write(address(play.p, "acknowledge"), len(engines.finished))

@@ -36,9 +36,9 @@ def described(unit: Unit) -> Design:
     """A design with the ports of its signature, clock and reset; it is not elaborated, which would take long."""
     unit.__dict__["_MustUse__used"] = True
     ports = [Port("clk", "input", 1, False, "clock"), Port("rst", "input", 1, False, "reset")]
-    for path, member, value in unit.signature.flatten(unit):
+    for name, _, member, value in unit.flat_members():
         shape = Value.cast(value).shape()
-        ports += [Port("__".join(map(str, path)), "input" if member.flow == In else "output", shape.width,
+        ports += [Port(name, "input" if member.flow == In else "output", shape.width,
                        shape.signed)] * (shape.width > 0)
     top = unit.unit_name
     return Design(top, {}, {top: tuple(ports)}, {}, {top: unit.block}, {}, {}, unit)

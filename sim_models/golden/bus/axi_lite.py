@@ -20,7 +20,7 @@ class Inputs:
     w: (data, strobe) or None
     b_ready, r_ready: bool
     write_good, read_good: bool
-        Whether what is behind the port knows the address.
+        Whether what is behind the port knows the address that the outputs show.
     read_data: int
     """
 
@@ -36,38 +36,30 @@ class Inputs:
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """What the outputs show before the edge that ends a cycle.
+    """What the outputs show in a cycle, whatever stands at the inputs.
 
     Members
     -------
+    aw_ready, w_ready, ar_ready: bool
     b: int or None
         Response to a write.
     r: (data, response) or None
     write: (word address, data, strobe) or None
     read: int or None
-        Word address.
+        Word address of the read that is answered next.
     """
 
+    aw_ready: bool
+    w_ready: bool
+    ar_ready: bool
     b: int | None
     r: tuple[int, int] | None
     write: tuple[int, int, int] | None
     read: int | None
 
-    @property
-    def aw_ready(self) -> bool:
-        """An address and its data are taken together."""
-        return self.write is not None
-
-    w_ready = aw_ready
-
-    @property
-    def ar_ready(self) -> bool:
-        """The address of a read is taken."""
-        return self.read is not None
-
 
 class AxiLite:
-    """The slave: an answer of each kind may wait.
+    """The slave: one access of each kind may wait to be done, another for its answer to be taken.
 
     Parameters
     ----------
@@ -80,24 +72,42 @@ class AxiLite:
         self.reset()
 
     def reset(self) -> None:
-        """No answer waits."""
+        """Nothing waits; the channels open one cycle later."""
+        self.open = False
+        self.address: int | None = None
+        self.data: tuple[int, int] | None = None
+        self.read_address: int | None = None
         self.b: int | None = None
         self.r: tuple[int, int] | None = None
 
-    def step(self, i: Inputs) -> Outputs:
-        """One cycle: what the outputs show with these inputs; then the edge."""
+    @property
+    def outputs(self) -> Outputs:
+        """What the outputs show now."""
         write = read = None
-        if i.aw is not None and i.w is not None and (self.b is None or i.b_ready):
-            write = (i.aw >> 2, *i.w)
-        if i.ar is not None and (self.r is None or i.r_ready):
-            read = i.ar >> 2
-        outputs = Outputs(self.b, self.r, write, read)
-        if self.b is not None and i.b_ready:
+        if self.address is not None and self.data is not None and self.b is None:
+            write = (self.address >> 2, *self.data)
+        if self.read_address is not None and self.r is None:
+            read = self.read_address >> 2
+        return Outputs(self.open and self.address is None, self.open and self.data is None,
+                       self.open and self.read_address is None, self.b, self.r, write, read)
+
+    def step(self, i: Inputs) -> None:
+        """The edge that ends a cycle with these inputs."""
+        o = self.outputs
+        if i.b_ready:
             self.b = None
-        if self.r is not None and i.r_ready:
+        if i.r_ready:
             self.r = None
-        if write is not None:
+        if o.write is not None:
+            self.address = self.data = None
             self.b = OKAY if i.write_good else SLVERR
-        if read is not None:
+        if o.read is not None:
+            self.read_address = None
             self.r = (i.read_data, OKAY) if i.read_good else (0, SLVERR)
-        return outputs
+        if o.aw_ready:
+            self.address = i.aw
+        if o.w_ready:
+            self.data = i.w
+        if o.ar_ready:
+            self.read_address = i.ar
+        self.open = True
