@@ -19,7 +19,7 @@ def constraint_files(design: Design, clock_mhz: float = CLOCK_MHZ) -> dict[str, 
     Raises
     ------
     UserError
-        The frequency is not above 0 or above 10,000 MHz.
+        The frequency is not above 0, or is above 10 GHz.
     """
     if not 0 < clock_mhz <= 10_000:
         raise UserError(f"a clock has more than 0 and at most 10000 MHz, not {clock_mhz:g}")

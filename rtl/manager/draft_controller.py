@@ -20,7 +20,6 @@ Latency: 2 cycles from a token to its decision and entry; an update 1; ``ask`` t
 showing all updates of the cycles before and all tokens of 2 cycles before. Throughput: a token in 3 cycles, an update
 a cycle. While a token waits for its pool nothing else is taken, so an update that was taken concerns no token on its
 way. Updates go before tokens. After reset nothing is taken for a cycle a request.
-Cost for 128 requests (Yosys, xcup): 230 LUT, 100 LUT as memory, 150 flip-flops, 1 DSP.
 
 Reference: SADDLE IV-A and IV-B.
 """

@@ -1,4 +1,4 @@
-"""The SADDLE Manager: who drafts, where a token goes, what is verified, and what a verdict leaves behind.
+"""The SADDLE Manager decides who drafts, where a token goes and what is verified.
 
 It decides one event at a time; the engines work meanwhile, and what they deliver waits in their streams::
 
@@ -11,41 +11,12 @@ It decides one event at a time; the engines work meanwhile, and what they delive
      draft controller -->   Eager Pool a      Shared     memory of
      H, stop, route         micro-batch  -->   Pool      unverified tokens
 
-The first of this list that can go ahead does:
+The first of these that can go ahead does: migration, draft token, verdict, new request, pass, draft step.
+docs/manager.md says what each of them does, when it can go ahead, how many cycles it takes, and why no request
+starves.
 
-1. Migration: the first eager token of the lowest request that is not under verification moves to the Shared Pool
-   if that has room.
-2. A draft token: the draft controller multiplies H by its probability, decides whether it is the draft's last, by
-   ``policy``, threshold, ``max_draft`` and the text's end, and tells the Shared Pool if that has room and no earlier
-   token of the request is under verification or eager, else the micro-batch's Eager Pool. The load by which it finds
-   a threshold in the table is the number of live requests. A token whose draft was broken meanwhile is dropped.
-3. A verdict: accepted tokens and the one behind them are emitted, up to an end token or the limit. If all tokens of
-   the request in the pass were accepted, ``bonus`` is set and the next drafted token, pending or eager, is the very
-   one that was emitted, then this leaves its pool and those behind it stay; else the draft is broken and all leave.
-   The controller hears of it: H is 1 where none is left. A greedy engine sets ``bonus`` whenever it accepts all; one
-   that samples if the drafted token passed its test on the bonus distribution.
-4. A new request, if its number is not in use.
-5. A pass, if none is under way. With ``shared``: for all requests, when nobody drafts or could, or with ``eager``
-   when ``start`` tokens are pending, or without when nobody drafts; and in either case when a row for each request
-   and one for each pending token fill the ``capacity``. Without ``shared``: for the next micro-batch that rests.
-   Each request gets a row for its last known token, in ring order when there are more requests than rows, and the
-   other rows go to the pending tokens of highest H.
-6. A draft step of the lowest micro-batch that is not at work, with those of its requests that draft on, lowest
-   first, as far as there is room for their tokens; at most ``engines`` steps are under way. Without ``eager``, no
-   step begins during verification.
-
-Liveness: of any ceil(live requests / capacity) passes in a row, each live request is in at least one (without
-``shared``: passes of its micro-batch); each pass yields a token or more for each of its requests. This is the
-Manager's aging; that of the Shared Pool is off. Both engines must take the beats of a step or pass that begins.
-
-Latency, with engines that take every beat at once: a draft token 5 cycles from the decision before to the one after
-(3 if it comes too late); a verdict 7 and one for each emitted token, and, where tokens stay in the Shared Pool, one
-more than there were in the pass; a migration 4; a pass 2 a request and request_width + 1 a token, and up to
-``requests`` cycles that the pool takes after the pass before; a step 2 a request and 3. Settings must stay while
-requests are live. After reset nothing happens for 2 * requests cycles.
-
-Cost of 128 requests in 4 micro-batches and 512 + 4 x 128 entries (Yosys, xcup): 5,400 LUT, 2,200 LUT as memory, 2,700
-flip-flops, 2 block RAMs, 2 DSP. Reference: SADDLE IV.
+Limits: settings must stay while requests are live; both engines must take the beats of a step or pass that begins.
+Reference: SADDLE IV.
 """
 
 from typing import Any

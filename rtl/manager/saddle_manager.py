@@ -1,4 +1,4 @@
-"""The SADDLE Manager whole: logits of drafting requests in, decisions out, set and read over AXI4-Lite.
+"""The SADDLE Manager whole takes logits and gives decisions; it is set and read over AXI4-Lite.
 
 ::
 
@@ -16,16 +16,10 @@ one vector behind the other. The draft token is that of the largest logit, or on
 gives with the vector; its probability is that in the vector's softmax. Where no logit counts (all masked, -inf or
 NaN) it is token 0, or the given one, with probability 0: lossless, and counted (``count_masked``).
 
-The counter ``softmax`` has the cycles from the one behind a vector's first beat until its result was taken,
-``deciding`` those and the ones in which the Manager is at work: all that deciding can take, also where the engines
-work meanwhile.
-
-Latency: from the last beat to the decision ``SoftmaxUnitParams.latency`` (57 with 8 logits a cycle) and 3 cycles, if
+Latency: from the last beat to the decision ``SoftmaxUnitParams.latency`` and 3 cycles, if
 the Manager waits for it; all else as of ``manager``. Throughput: ``logit_lanes`` logits a cycle. ``irq``: 2 cycles
 after a request's last token was taken; see ``manager_registers``. ``logits.ready`` does not look at ``logits``.
-
-Cost of 128 requests, 4 micro-batches, 512 + 4 x 128 entries and 8 logits a cycle (Yosys, xcup): 17,700 LUT, 2,200 LUT
-as memory, 530 shift registers, 9,600 flip-flops, 2 block RAMs, 32 DSP. Reference: SADDLE IV.
+Reference: SADDLE IV.
 """
 
 from typing import Any

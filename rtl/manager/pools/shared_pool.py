@@ -1,4 +1,4 @@
-"""The Shared Pool: draft tokens of all requests, from which each verification takes those most likely to pass.
+"""The Shared Pool keeps draft tokens; each verification takes those most likely to pass.
 
 A token is pending until a round chooses it, and locked from then until the verdict. H never rises along a draft, so
 only the first pending token of each request competes: the highest H of all is that of one of them, and what is
@@ -10,33 +10,8 @@ chosen of a request is always a prefix of its draft::
                                                           +-> CAM -> match |
     best request <- tournament of requests <- first pending tokens' H <----'
 
-Everything is in distributed memory; the lists make the flush of any number of tokens one step, and the CAM serves
-``match`` alone. One operation a cycle reads the tables and writes them; whose it is, was decided in the cycle before:
-a flush or an insertion that was taken then, else a verdict, else choosing a token, else aging. Of a flush and an
-insertion the flush is taken; a verdict that is being done holds off flushes. Inserting and looking up are not slowed
-by a round.
-
-Rounds: ``start`` begins one when nothing is locked. Tokens are chosen one by one until the capacity is reached,
-nothing is pending or ``eligible`` is denied to all that is; then comes a beat with ``end``. Equal H: the lowest
-request first. A round that did not choose a request's tokens makes it a round older; from ``aging`` rounds on
-(0: never) its first token goes before all younger ones, the oldest first, so every eligible request with pending
-tokens is served within aging + ceil(requests / capacity) rounds.
-
-Verdicts: not all locked tokens accepted, or another token than the first pending one in the bonus' place: all tokens
-of the request leave. Else the locked ones and the first pending one leave, for that is the bonus token, and the
-rest stays, pending.
-
-Latency: ``look`` to ``match`` and its companions 1 cycle, showing insertions and flushes that were taken before the
-cycle of ``look``, and choices and verdicts up to that cycle. ``used`` counts an insertion in the next cycle and a
-flush in the one after. A verdict takes 2 cycles, or three more than there are locked tokens where a rest stays, and
-waits for insertions and flushes that come first; a round ``request_width`` + 1 cycles a token, plus one for every
-other operation in between; the same for every ineligible request that would have been chosen; afterwards a cycle for
-every request's age. Throughput: an insertion or a flush a cycle, a verdict every other one, and a look a cycle. After
-reset nothing is taken for 2 * requests cycles.
-
-Cost of 512 entries and 128 requests (Yosys, xcup): 2,992 LUT, 2,564 LUT as memory, 579 flip-flops, no block RAM, no
-DSP; 80.7 MHz on ECP5 (nextpnr, speed grade 6). 7.1 KB of memory in all, of which 3.1 KB are positions, tokens and H
-(SADDLE counts 1 KB).
+Equal H: the lowest request first. One operation a cycle reads the tables and writes them. docs/shared_pool.md has the
+rules of rounds, aging and verdicts, and the latency of each operation.
 
 Positions must follow one another within a request. A verdict must come for every request with locked tokens.
 Reference: SADDLE IV-B.

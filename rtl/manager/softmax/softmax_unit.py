@@ -20,9 +20,8 @@ A vector of nothing but masked logits has the flag ``masked``, and ``largest`` a
 Order: all lanes of a beat are added exactly, then to the sum so far, beat by beat. A result does not depend on pauses
 of any kind. ``i.ready`` and ``o.valid`` come from registers.
 
-Latency: ``latency`` cycles from the last beat (57 with 8 lanes). Throughput: a beat a cycle as long as a vector has
+Latency: ``latency`` cycles from the last beat. Throughput: a beat a cycle as long as a vector has
 at least ``finish_cycles`` + 1 beats; shorter ones come one in so many cycles.
-Cost with 8 lanes (Yosys, xcup): 11,300 LUT, 640 shift registers, 7,000 flip-flops, 30 DSP, no block RAM.
 Reference: SADDLE IV-A (softmax unit of the Controller); online softmax as in FlashAttention.
 """
 

@@ -1,4 +1,4 @@
-"""The dual-mode array: rows x cols PEs, wavefront control and the collectors that drain it (SPECTRA 2.2).
+"""The dual-mode array joins rows x cols PEs, wavefront control and collectors (SPECTRA 2.2).
 
 ::
 
@@ -11,20 +11,9 @@
                 collector per column:  result = sum of a PE - that sum one tile ago    (systolic)
                                        result = bottom sum + result                    (vector-lane)
 
-A *step* is what enters in one cycle at row 0, group 0; it reaches row i, group g after i + g cycles
-(the wavefront). The activation of row i is given i cycles after its step, the weights of row i, column j
-i + j // columns_per_hop cycles after theirs.
-
-Systolic, output-stationary: a tile is K steps, each with one activation per row and one weight per column
-(weight row 0). Sums run on without ever being cleared. After the step marked ``last`` PE (i, j) is final i
-cycles after PE (0, j): the wavefront itself serialises a column, so one multiplexer a column drains it while
-the next tile is already running. The collector subtracts the sum that it saw in the same place one tile
-earlier; differences are exact modulo 2^acc_width. Tiles follow each other without a gap; a tile has at least
-``rows`` steps.
-Vector-lane: each step multiplies ``rows`` activations by a rows x cols sub-tile of weights and adds the
-products down the columns; the collector adds up the steps from ``first`` to ``last``.
-A cycle without a step clears the sums behind it where vector-lane mode is built (it is a vector-lane step with
-zero products). A systolic step must not follow a vector-lane step directly: give one idle cycle.
+A *step* is what enters in one cycle at row 0, group 0; it reaches row i, group g after i + g cycles (the wavefront).
+docs/compute_engine.md says how tiles and sub-tiles are made of steps. A systolic step must not follow a vector-lane
+step directly: give one idle cycle.
 
 Latency: 5 cycles from the step that ends a tile to its row 0, see
 :func:`sim_models.golden.tile.engine.pe_array.latency`. Throughput: one step a cycle.

@@ -12,6 +12,7 @@ from amaranth.hdl import Assert, Elaboratable, Module, Signal
 
 from rtl.manager import draft_controller
 from rtl.manager import layouts as manager_layouts
+from rtl.manager.pools import layouts as pool_layouts
 from sim_models.params.manager.draft_controller import DraftControllerParams
 from tests.formal_tools import Proven, Violated, check
 
@@ -83,13 +84,16 @@ def controller(*changes: tuple[str, str]) -> Specification:
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
-    layouts: dict[str, Any] = {"__name__": "narrow_layouts"}
-    exec(compile(inspect.getsource(manager_layouts), "manager_layouts", "exec"), layouts)
-    layouts["H_WIDTH"] = WIDTH
+    layouts: dict[str, Any] = {}
+    for module, names in ((manager_layouts, ("draft_decision", "draft_token", "draft_update")),
+                          (pool_layouts, ("pool_entry",))):
+        narrow: dict[str, Any] = {"__name__": "narrow_layouts"}
+        exec(compile(inspect.getsource(module), "layouts", "exec"), narrow)
+        narrow["H_WIDTH"] = WIDTH
+        layouts.update({name: narrow[name] for name in names})
     space: dict[str, Any] = {"__name__": "narrow_controller"}
     exec(compile(text, "draft_controller", "exec"), space)
-    space.update({name: layouts[name] for name in ("draft_decision", "draft_token", "draft_update", "pool_entry")},
-                 H_WIDTH=WIDTH, _ONE=1 << (WIDTH - 1))
+    space.update(layouts, H_WIDTH=WIDTH, _ONE=1 << (WIDTH - 1))
     return Specification(space["DraftController"](
         DraftControllerParams(request_width=1, token_width=1, position_width=1, length_width=2)))
 

@@ -7,11 +7,13 @@ import pytest
 
 from rtl.manager import draft_controller
 from rtl.manager import layouts as manager_layouts
+from rtl.manager.pools import layouts as pool_layouts
 from rtl.manager.pools import shared_pool
 from sim_models.golden.manager.draft_controller import FIXED
 from sim_models.golden.manager.manager import Switches
-from sim_models.params.manager import manager as parameters
 from sim_models.params.manager.manager import ManagerParams
+from sim_models.params.manager.pools import pool as pool_parameters
+from sim_models.params.manager.pools import shared_pool as shared_parameters
 from tb.manager.manager_engines import settings_value
 from tests.formal_tools import Bounded, Proven, Violated, check
 from tests.rtl.manager.manager_specification import ManagerSpecification, changed_manager
@@ -28,7 +30,7 @@ EAGER = Switches(policy=FIXED, tau=0, max_draft=2)
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """H of 3 bits: 1.0 is 4."""
-    for module in (manager_layouts, draft_controller, shared_pool, parameters):
+    for module in (manager_layouts, pool_layouts, draft_controller, shared_pool, pool_parameters, shared_parameters):
         monkeypatch.setattr(module, "H_WIDTH", 3)
     monkeypatch.setattr(draft_controller, "_ONE", 4)
 
