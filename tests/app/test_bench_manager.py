@@ -14,7 +14,8 @@ from rtl.manager.registers import COUNTERS
 from sim_models.golden.manager.manager import Switches
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.specdec.costs import PAPER, RATIO, TILES, MappedCosts
-from sim_models.transformer.checkpoint import ModelShape, random_checkpoint, save_llama2c
+from sim_models.transformer.checkpoint import ModelShape, random_checkpoint
+from sim_models.transformer.formats.llama2c import save_llama2c
 from sim_models.transformer.pair import DATA
 from speculoos.bench import manager as bench_manager
 from speculoos.bench.manager import Case

@@ -281,7 +281,12 @@ def test_interrupt_is_clean(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
     def interrupted() -> None:
         signal.raise_signal(signal.SIGINT)
     monkeypatch.setattr("gen.config.config.presets", interrupted)
-    code, out, err = run(capsys, "list")
+    # a shell may have started us with the signal ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, out, err = run(capsys, "list")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (code, out, err) == (130, "", "speculoos: interrupted\n")
 
 
