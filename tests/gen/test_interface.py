@@ -41,7 +41,7 @@ def described(unit: Unit) -> Design:
         ports += [Port(name, "input" if member.flow == In else "output", shape.width,
                        shape.signed)] * (shape.width > 0)
     top = unit.unit_name
-    return Design(top, {}, {top: tuple(ports)}, {}, {top: unit.block}, {}, {}, unit)
+    return Design(top, {}, {top: tuple(ports)}, {}, {top: unit.block}, {}, {}, {}, unit)
 
 
 def made(name: str, **settings: Any) -> Design:

@@ -228,7 +228,7 @@ def test_four_tools_accept_it(make):
 def test_tools_refuse_what_is_wrong(check, text, message):
     ports = Port("a", "input", 4 if "[3:0] a" in text else 1, False), Port("b", "output", 1, False)
     with pytest.raises(ToolError, match=message):
-        check(Design("t", {"t": text}, {"t": ports}, {}, {}, {}, {}, emit(Named()).unit))
+        check(Design("t", {"t": text}, {"t": ports}, {}, {}, {}, {}, {}, emit(Named()).unit))
 
 
 def test_missing_tools_are_named(monkeypatch):
