@@ -15,6 +15,7 @@ from gen.products import write_products
 from gen.products.render import WAIVER
 from rtl.memory.ram import Ram
 from rtl.registry import BLOCKS
+from sim_models.params.base import Params
 from speculoos.cli import main
 from tests.gen.emit_units import Grid, GridParams, Mac
 
@@ -85,10 +86,15 @@ def test_every_name_gets_the_prefix() -> None:
 def test_equal_names_are_equal_texts() -> None:
     """Folders can be merged: what has the same name under any block, preset or setting is the same module."""
     texts: dict[str, str] = {}
+    emitted: dict[tuple[str, Params], tuple[str, Emitter]] = {}
     settings = {"engine": ("rows=4",), "fifo": ("width=35",), "ram": ("depth=128",), "pe": ("operand_width=4",)}
     for target, setting in [*((t, ()) for t in (*BLOCKS, *presets())), *settings.items()]:
-        config, emitter = resolve(target, setting), Emitter()
-        top = emitter.add(config.block.unit(config.params)).name
+        config = resolve(target, setting)
+        if (config.block.name, config.params) not in emitted:
+            emitter = Emitter()
+            top = emitter.add(config.block.unit(config.params)).name
+            emitted[config.block.name, config.params] = top, emitter
+        top, emitter = emitted[config.block.name, config.params]
         for name, module in emitter.done.items():
             # Yosys makes the Verilog of nothing but this text and the ports of the children, which it names
             text = module.rtlil.replace(f"module \\{name}\n", "module\n")
