@@ -76,8 +76,6 @@ BLOCKS: dict[str, Block] = {b.name: b for b in (
     Block("reciprocal_sqrt", "arith", "float32 reciprocal square root by table and Newton step", "RMSNorm"),
     Block("shared_pool", "manager/pools",
           "draft tokens of all requests: match, highest H first, lock, unlock by verdict", "SADDLE IV-B"),
-    Block("eager_pool", "manager/pools", "draft tokens behind those under verification, one slice a micro-batch",
-          "SADDLE IV-B"),
     Block("intensity_scheduler", "manager", "where draft FC and target attention run, by thresholds with hysteresis",
           "SADDLE IV-D"),
     Block("draft_controller", "manager", "H of each draft, when it stops, and which pool a token goes to",

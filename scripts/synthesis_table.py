@@ -27,7 +27,7 @@ PUBLIC = {
 }
 COLUMNS = ("8 x 8 array, int8", "LUT/MAC xcup", "LUT/MAC xc7", "LUT/MAC xcup, no DSP", "DSP", "FF xcup", "MHz ECP5")
 #: blocks of the Manager, small ones first
-MANAGER = ("axi_lite", "intensity_scheduler", "manager_registers", "draft_controller", "eager_pool", "softmax_unit",
+MANAGER = ("axi_lite", "intensity_scheduler", "manager_registers", "draft_controller", "softmax_unit",
            "shared_pool", "manager")
 _MARKED = re.compile(r"(<!-- synthesis -->\n).*?(<!-- end -->)", re.DOTALL)
 

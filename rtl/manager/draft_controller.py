@@ -2,9 +2,9 @@
 
 ::
 
-    drafted -> memory -> H x p -> round -> below the threshold? -> stop, draft on    decision
-     update ----^  | '------------ H ----> shared, eager? -------> entry             to_shared, to_eager
-         ask ------'   look ----> pools: verifying, behind
+    request -> memory -> register -> H x p -> round -> below the threshold? -> stop, draft on    decision
+                 ^          | '------------- H ------> shared, eager? -------> entry             to_shared, to_eager
+                 '-- update '-> length, may draft
 
 H is the product of the probabilities of a request's draft since its last restart, UQ1.15, each product rounded to
 nearest even; it never rises. The token by which a draft ends stays in it: below the threshold (H or, with the policy
@@ -16,10 +16,10 @@ that a pool has room for it.
 A token goes to the Shared Pool if this has room and no earlier token of its request is under verification or in the
 Eager Pool; else to the Eager Pool. The room must last until the token is in.
 
-Latency: 2 cycles from a token to its decision and entry; an update 1; ``ask`` to ``length`` and ``may_draft`` 0,
-showing all updates of the cycles before and all tokens of 2 cycles before. Throughput: a token in 3 cycles, an update
-a cycle. While a token waits for its pool nothing else is taken, so an update that was taken concerns no token on its
-way. Updates go before tokens. After reset nothing is taken for a cycle a request.
+Latency: 2 cycles from a token to its decision and entry; an update 1; ``request`` to ``length`` and ``may_draft`` 1,
+showing updates taken 2 cycles before and tokens taken 3 cycles before. Throughput: a token in 3 cycles, an update in
+2. While a token waits for its pool nothing else is taken, so an update that was taken concerns no token on its way.
+Updates go before tokens. After reset nothing is taken for a cycle a request and one.
 
 Reference: SADDLE IV-A and IV-B.
 """
@@ -49,20 +49,21 @@ class DraftController(Unit):
 
     Members
     -------
+    request: In(request_width)
+        Whose token, update and length it is. It must stand from the cycle before a token or an update is offered
+        until that is taken.
     drafted: In(stream of draft_token)
-        The next token of its request; of an unfinished draft (see ``may_draft``).
+        The next token of the request, whose draft must be unfinished (see ``may_draft``).
     update: In(stream of draft_update)
         After a verdict, before its tokens leave the pools; ``gone`` must not exceed the draft's length.
     to_shared: Out(stream of pool_entry)
         Tokens for the Shared Pool.
     to_eager: Out(stream of pool_entry)
         Tokens for the Eager Pool.
-    look: Out(request_width)
-        The request of the token that is taken in this cycle.
     verifying: In(1)
-        In the cycle after ``look``: the request is under verification.
+        In the cycle after a token is taken: its request is under verification.
     behind: In(1)
-        In the cycle after ``look``: the request has tokens in the Eager Pool.
+        In the cycle after a token is taken: its request has tokens in the Eager Pool.
     shared_room: In(1)
         The Shared Pool takes another token.
     policy: In(DraftPolicy)
@@ -81,12 +82,10 @@ class DraftController(Unit):
         ``end_token`` ends a draft.
     end_token: In(token_width)
         The token that ends a text.
-    ask: In(request_width)
-        A request whose draft is in question.
     length: Out(length_width)
-        Length of the draft of ``ask`` in this cycle, verified tokens that were not emitted included.
+        Length of the draft of ``request``, verified tokens that were not emitted included.
     may_draft: Out(1)
-        The request of ``ask`` may draft a token.
+        ``request`` may draft a token.
     decided: Out(1)
         High for a cycle, after the one in which a token was decided on.
     decision: Out(draft_decision)
@@ -97,11 +96,11 @@ class DraftController(Unit):
 
     block = "draft_controller"
 
+    request: Signal
     drafted: Any
     update: Any
     to_shared: Any
     to_eager: Any
-    look: Signal
     verifying: Signal
     behind: Signal
     shared_room: Signal
@@ -113,7 +112,6 @@ class DraftController(Unit):
     max_draft: Signal
     stop_at_end: Signal
     end_token: Signal
-    ask: Signal
     length: Signal
     may_draft: Signal
     decided: Signal
@@ -125,13 +123,13 @@ class DraftController(Unit):
         self.p = p
         entry = stream.Signature(pool_entry(p.pool))
         super().__init__(p, {
+            "request": In(p.request_width),
             "drafted": In(stream.Signature(draft_token(p))), "update": In(stream.Signature(draft_update(p))),
-            "to_shared": Out(entry), "to_eager": Out(entry),
-            "look": Out(p.request_width), "verifying": In(1), "behind": In(1), "shared_room": In(1),
-            "policy": In(DraftPolicy), "tabled": In(1), "tau": In(H_WIDTH),
+            "to_shared": Out(entry), "to_eager": Out(entry), "verifying": In(1), "behind": In(1),
+            "shared_room": In(1), "policy": In(DraftPolicy), "tabled": In(1), "tau": In(H_WIDTH),
             "taus": In(data.ArrayLayout(H_WIDTH, TAU_ENTRIES)), "load": In(p.load_width),
             "max_draft": In(p.length_width), "stop_at_end": In(1), "end_token": In(p.token_width),
-            "ask": In(p.request_width), "length": Out(p.length_width), "may_draft": Out(1),
+            "length": Out(p.length_width), "may_draft": Out(1),
             "decided": Out(1), "decision": Out(draft_decision(p)), "h": Out(H_WIDTH),
         })
 
@@ -140,21 +138,21 @@ class DraftController(Unit):
         p = self.p
         state = data.StructLayout({"h": H_WIDTH, "length": p.length_width, "stopped": 1})
         m.submodules.drafts = drafts = table(state.size, p.requests)
-        write, read, asked = (drafts.write_port(), drafts.read_port(domain="comb"), drafts.read_port(domain="comb"))
-        new, old, shown = Signal(state), data.View(state, read.data), data.View(state, asked.data)
-        m.d.comb += [write.data.eq(new), asked.addr.eq(self.ask), self.length.eq(shown.length),
-                     self.may_draft.eq(~shown.stopped & (shown.length < self.max_draft))]
+        write, read = drafts.write_port(), drafts.read_port(domain="comb")
+        new, old = Signal(state), Signal(state)
+        m.d.comb += [write.data.eq(new), read.addr.eq(self.request), self.length.eq(old.length),
+                     self.may_draft.eq(~old.stopped & (old.length < self.max_draft))]
+        m.d.sync += old.eq(read.data)
 
         # What is done in this cycle, and for whom
         initial = Signal(init=1)                # not yet cleared since reset
         turn = Signal(p.request_width)
         busy = Signal()                         # a token was taken in the cycle before
+        written = Signal()                      # what was read of the request may have changed in the cycle before
         token, told = self.drafted.payload, self.update.payload
-        idle = ~initial & ~busy & ~self.to_shared.valid & ~self.to_eager.valid & ~in_reset()
-        m.d.comb += [
-            self.update.ready.eq(idle), self.drafted.ready.eq(idle & ~self.update.valid),
-            read.addr.eq(Mux(self.update.valid, told.request, token.request)), self.look.eq(token.request),
-        ]
+        idle = ~initial & ~busy & ~written & ~self.to_shared.valid & ~self.to_eager.valid & ~in_reset()
+        m.d.comb += [self.update.ready.eq(idle), self.drafted.ready.eq(idle & ~self.update.valid)]
+        m.d.sync += written.eq(initial | (self.update.valid & self.update.ready))
 
         # First cycle: the product, and everything that does not depend on it
         entry = Signal(pool_entry(p.pool))
@@ -165,7 +163,7 @@ class DraftController(Unit):
         m.d.sync += busy.eq(self.drafted.valid & self.drafted.ready)
         with m.If(self.drafted.valid & self.drafted.ready):
             m.d.sync += [
-                entry.request.eq(token.request), entry.position.eq(token.position), entry.token.eq(token.token),
+                entry.request.eq(self.request), entry.position.eq(token.position), entry.token.eq(token.token),
                 product.eq(old.h * p_clipped), own.eq(p_clipped), length.eq(old.length + 1),
                 threshold.eq(Mux(self.tabled, self._tabled(), self.tau)),
                 last.length.eq(old.length + 1 >= self.max_draft), last.stopped.eq(old.stopped),
@@ -175,10 +173,14 @@ class DraftController(Unit):
         # Second cycle: rounding, the threshold, the pool
         h, below, is_shared = Signal(H_WIDTH), Signal(), Signal()
         kept, up = round_nearest_even(product[H_WIDTH - 2:], [product[:H_WIDTH - 2].any()])
+        # rounded up it is not below where it was one below, which is known sooner than the sum: bits differ in the
+        # lowest place, and in each other one where the threshold has a 0 for a 1 in the place before
+        one_below = (kept ^ threshold) == Cat(1, kept & ~threshold)[:H_WIDTH]
+        h_below = (kept < threshold) & ~(up & one_below)
         m.d.comb += [
             h.eq(kept + up),
             below.eq((self.policy != DraftPolicy.FIXED)
-                     & (Mux(self.policy == DraftPolicy.CONFIDENCE, own, h) < threshold)),
+                     & Mux(self.policy == DraftPolicy.CONFIDENCE, own < threshold, h_below)),
             is_shared.eq(self.shared_room & ~self.verifying & ~self.behind),
         ]
         stop = Cat(last.as_value(), below).any()
@@ -198,7 +200,7 @@ class DraftController(Unit):
         m.d.comb += [write.addr.eq(entry.request), write.en.eq(busy), new.h.eq(h), new.length.eq(length),
                      new.stopped.eq(last.stopped | below | last.end)]
         with m.If(initial | (self.update.valid & self.update.ready)):
-            m.d.comb += [write.addr.eq(Mux(initial, turn, told.request)), write.en.eq(1), new.h.eq(old.h),
+            m.d.comb += [write.addr.eq(Mux(initial, turn, self.request)), write.en.eq(1), new.h.eq(old.h),
                          new.length.eq(old.length - told.gone), new.stopped.eq(old.stopped)]
             with m.If(initial | told.restart):
                 m.d.comb += [new.h.eq(_ONE), new.length.eq(0), new.stopped.eq(0)]
@@ -208,7 +210,7 @@ class DraftController(Unit):
 
     def _tabled(self) -> Any:
         """The table's threshold for the load."""
-        above = [self.load > (1 << n) for n in range(TAU_ENTRIES - 1)]
+        above = [(1 << n) < self.load for n in range(TAU_ENTRIES - 1)]
         # how many powers of two are below the load, as a number: ones come first
         index = Cat(above[0] & ~above[1] | above[2] & ~above[3] | above[4] & ~above[5] | above[6],
                     above[1] & ~above[3] | above[5], above[3])

@@ -10,7 +10,7 @@ per request, divided by the size of a group of heads that share their keys)::
                                  below low:        PIM -----|
     tokens / requests ---------> between:          stays    +-- tlm_attention
 
-The gap between low and high keeps an operator from moving to and fro. The threshold is multiplied by the number of
+The gap between low and high keeps an operator from moving to and fro. Thresholds are multiplied by the number of
 requests; nothing is divided. While ``dynamic`` is low both operators are where the initial mapping has them.
 
 Latency: 2 cycles from ``step`` or ``round`` to the mapping. Throughput: an estimate of each kind a cycle.
@@ -111,15 +111,16 @@ class IntensityScheduler(Unit):
              self.requests, self.tlm_attention_low, self.tlm_attention_high),
         )
         for n, (place, initial, given, estimate, weight, low, high) in enumerate(operators):
-            fresh, reached = Signal(name=f"fresh_{n}"), Signal(name=f"reached_{n}")
+            # first the products with both thresholds, then the comparison with that beyond which the operator moves
+            size = max(len(estimate), len(low * weight))
+            fresh, held = Signal(name=f"fresh_{n}"), Signal(size, name=f"estimate_{n}")
+            bounds = [Signal(size, name=f"{name}_{n}") for name in ("low", "high")]
             new = Signal(Place, name=f"new_{n}")
             m.d.comb += new.eq(place)
             with m.If(~self.dynamic):
                 m.d.comb += new.eq(initial)
             with m.Elif(fresh):
-                m.d.comb += new.eq(reached)
-            # the threshold on the other side of which the operator moves, from where the last estimate put it
-            threshold = Mux(new == Place.TILES, low, high)
-            m.d.sync += [fresh.eq(given), reached.eq(estimate >= threshold * weight), place.eq(new),
-                         self.moved[n].eq(self.dynamic & (new != place))]
+                m.d.comb += new.eq(held >= Mux(place == Place.TILES, *bounds))
+            m.d.sync += [fresh.eq(given), held.eq(estimate), bounds[0].eq(low * weight), bounds[1].eq(high * weight),
+                         place.eq(new), self.moved[n].eq(self.dynamic & (new != place))]
         return m

@@ -148,18 +148,19 @@ def request_verdict(p: ManagerParams) -> Fields:
 
 @struct
 def emitted(p: ManagerParams) -> Fields:
-    """A token of a request's text.
+    """A token of a request's text, or the answer to a request that wants none.
 
     Members
     -------
     request: Number of the request.
-    position: Position of the token.
-    token: The token.
+    position: Position of the token; with ``empty`` that of the request.
+    token: The token; 0 with ``empty``.
     last: The request is complete.
+    empty: No token, since none was wanted.
     """
     return {
         "request": p.request_width, "position": p.position_width, "token": p.token_width,
-        "last": 1,
+        "last": 1, "empty": 1,
     }
 
 
@@ -190,14 +191,13 @@ def draft_token(p: DraftControllerParams) -> Fields:
 
     Members
     -------
-    request: Number of the request.
     position: Position of the token.
     token: The token.
     p: Its probability, UQ1.15; above 1.0 counts as 1.0.
     final: The request's text ends here, at its length limit.
     """
     return {
-        "request": p.request_width, "position": p.position_width, "token": p.token_width,
+        "position": p.position_width, "token": p.token_width,
         "p": H_WIDTH,
         "final": 1,
     }
@@ -209,12 +209,10 @@ def draft_update(p: DraftControllerParams) -> Fields:
 
     Members
     -------
-    request: Number of the request.
     restart: The draft is over, the next begins with H = 1.0.
     gone: Without ``restart``: tokens of the draft that are verified and emitted.
     """
     return {
-        "request": p.request_width,
         "restart": 1,
         "gone": p.length_width,
     }

@@ -4,12 +4,14 @@
                                           ^ '-- acknowledged? --> irq
                                           '--- counters, status
 
-Bytes without a strobe keep their value, bits without a field are 0. A write to an address without a writable
-register, or a read of one without any, is answered with SLVERR and changes nothing. After reset the settings are
-those of the table: SADDLE in full.
+Bytes without a strobe keep their value, bits without a field are 0. A write is answered with SLVERR and changes
+nothing where there is no writable register, where it sets a bit without a field, and where it leaves a value that is
+not among those of its field; so is a read where there is no register. After reset the settings are those of the
+table: SADDLE in full.
 
-The interrupt is level-sensitive and loses no request: if enabled, it is high while ``count_completed`` is not what
-was written to ``acknowledge``. Read the counter, serve the requests that are complete, write back what was read.
+The interrupt is level-sensitive and loses nothing: if enabled, it is high while ``count_completed`` is not what was
+written to ``acknowledge``, or ``count_illegal`` not what was written to ``acknowledge_errors``. Read the counter,
+serve the requests that are complete, write back what was read.
 
 Latency and throughput: as of ``axi_lite``; settings change with the answer to a write, ``irq`` 1 cycle later.
 """
@@ -77,40 +79,56 @@ class ManagerRegisters(Unit):
         m = Module()
         m.submodules.bus = bus = AxiLite()
         connect(m, flipped(self.s_axil), bus.s_axil)
-        strobes = Cat(bit.replicate(8) for bit in bus.write_strobe)
         table = self.register_table()
         words = {field.name: Signal(field.width, init=field.reset, name=field.name)
                  for register in table if register.writable for field in register.fields}
         m.d.comb += [self.settings[str(name)].eq(words[str(name)]) for name, _ in manager_settings(self.p)]
-        m.d.sync += self.irq.eq(words["interrupt"].bool() & (self.counters.completed != words["acknowledged"]))
+        complete = self.counters.completed != words["acknowledged"]
+        wrong, error = self.counters.illegal != words["errors_acknowledged"], Signal()
+        m.d.sync += [self.irq.eq((words["interrupt"] & complete) | (words["error_interrupt"] & wrong)),
+                     error.eq(wrong)]
+        shown = words | {name: getattr(self, name) for name in ("busy", "dlm_fc", "tlm_attention")} | {"error": error}
         with m.Switch(bus.write_address):
             for register in table:
                 if register.writable:
                     with m.Case(register.address // 4):
-                        m.d.comb += bus.write_good.eq(1)
+                        self._write(m, register, words, bus)
         with m.Switch(bus.read_address):
             for register in table:
                 with m.Case(register.address // 4):
-                    m.d.comb += [bus.read_good.eq(1), bus.read_data.eq(self._word(register, words))]
-        for register in table:
-            if register.writable:
-                for field in register.fields:
-                    bits, value = slice(field.low, field.low + field.width), words[field.name]
-                    with m.If(bus.write & (bus.write_address == register.address // 4)):
-                        m.d.sync += value.eq((bus.write_data[bits] & strobes[bits]) | (value & ~strobes[bits]))
+                    m.d.comb += [bus.read_good.eq(1), bus.read_data.eq(self._word(register, shown))]
         return m
 
-    def _word(self, register: Register, words: dict[str, Signal]) -> Any:
+    def _write(self, m: Module, register: Register, words: dict[str, Signal], bus: AxiLite) -> None:
+        """Write a register, unless a value would not be among those of its field."""
+        strobes = Cat(bit.replicate(8) for bit in bus.write_strobe)
+        new, good = {}, []
+        for field in register.fields:
+            bits, value = slice(field.low, field.low + field.width), words[field.name]
+            new[field.name] = wanted = Signal(field.width, name=f"new_{field.name}")
+            m.d.comb += wanted.eq((bus.write_data[bits] & strobes[bits]) | (value & ~strobes[bits]))
+            if field.highest is not None:
+                good.append(wanted < field.highest + 1)
+            if field.lowest:
+                good.append(wanted >= field.lowest)
+            if field.not_below:
+                good.append(wanted >= new[field.not_below])
+        named = sum(((1 << field.width) - 1) << field.low for field in register.fields)
+        good.append((bus.write_data & strobes & ~named) == 0)
+        m.d.comb += bus.write_good.eq(Cat(good).all())
+        with m.If(bus.write & bus.write_good):
+            m.d.sync += [words[name].eq(value) for name, value in new.items()]
+
+    def _word(self, register: Register, shown: dict[str, Any]) -> Any:
         """What reading a register gives."""
         parts, at = [], 0
         for field in register.fields:
-            parts += [Const(0, field.low - at), self._value(register, field, words)]
+            parts += [Const(0, field.low - at), self._value(register, field, shown)]
             at = field.low + field.width
         return Cat(*parts)
 
-    def _value(self, register: Register, field: Field, words: dict[str, Signal]) -> Any:
-        if register.writable:
-            return words[field.name]
+    def _value(self, register: Register, field: Field, shown: dict[str, Any]) -> Any:
         if register.name == "sizes":
             return Const(field.reset, field.width)
-        return getattr(self, field.name) if register.name == "status" else self.counters[field.name]
+        of_counter = not register.writable and register.name != "status"
+        return self.counters[field.name] if of_counter else shown[field.name]

@@ -1,10 +1,19 @@
-"""Selection among many values."""
+"""Selection among many values or bits."""
 
 from typing import Any
 
-from amaranth.hdl import Mux
+from amaranth.hdl import Cat, Const, Mux
 
-__all__ = ["pick"]
+__all__ = ["lowest", "pick"]
+
+
+def lowest(bits: list[Any]) -> tuple[Any, Any]:
+    """Whether one of 2^n bits is set, and the number of the first one (n bits, at least 1)."""
+    nodes = [(bit, Const(0, 0)) for bit in bits]
+    while len(nodes) > 1:
+        nodes = [(a | b, Cat(Mux(a, i, j), ~a)) for (a, i), (b, j) in zip(nodes[::2], nodes[1::2], strict=True)]
+    found, index = nodes[0]
+    return found, index if len(bits) > 1 else Const(0, 1)
 
 
 def pick(values: list[Any], index: Any) -> Any:

@@ -155,8 +155,15 @@ class Scheduler:
         #: where the ring of requests goes on, by micro-batch when each is verified alone; the ring of those
         self.rings = [0] * (1 if settings.shared else settings.lanes)
         self.lane_ring = 0
+        #: the micro-batch whose turn it is to begin a draft step
+        self.draft_ring = 0
 
     # Drafting
+
+    def draft_order(self) -> list[int]:
+        """Micro-batches in the order in which draft steps begin: each in turn, behind the last one that did."""
+        lanes = self.settings.lanes
+        return [(self.draft_ring + k) % lanes for k in range(lanes)]
 
     def begin_drafts(self, lane: int) -> list[Job]:
         """The next draft step of a micro-batch: its requests that draft on, lowest first; empty if it rests."""
@@ -165,6 +172,8 @@ class Scheduler:
         chosen = self._candidates(lane)
         for r in chosen:
             r.drafting = True
+        if chosen:
+            self.draft_ring = (lane + 1) % self.settings.lanes
         return [Job(r.index, r.branch) for r in chosen]
 
     def valid(self, job: Job) -> bool:
@@ -361,12 +370,12 @@ class Scheduler:
     def state(self) -> tuple[Any, ...]:
         """All that decisions depend on, as a hashable value."""
         return (tuple(map(_request_state, self.requests)), tuple(self.pool.entries),
-                tuple(tuple(p.entries) for p in self.eager), tuple(self.rings), self.lane_ring,
+                tuple(tuple(p.entries) for p in self.eager), tuple(self.rings), self.lane_ring, self.draft_ring,
                 self.policy.state())
 
     def load_state(self, state: tuple[Any, ...]) -> None:
         """Go on from what :meth:`state` gave."""
-        requests, shared, eager, rings, self.lane_ring, policy = state
+        requests, shared, eager, rings, self.lane_ring, self.draft_ring, policy = state
         self.requests = [Request(*r) for r in requests]
         self.pool.entries = list(shared)
         for pool, entries in zip(self.eager, eager, strict=True):

@@ -2,7 +2,7 @@
 
 Draft steps and verification passes take the cycles that a cost model gives them. At one instant, finished draft
 steps come first (lowest micro-batch first), then the verdicts of a finished pass (lowest request first), then a
-pass is started if one is due, then draft steps.
+pass is started if one is due, then draft steps, of each micro-batch in turn.
 """
 
 import dataclasses
@@ -204,8 +204,8 @@ class Simulation:
             cycles = self.costs.verify(len(drafts), len(drafts) + sum(map(len, drafts.values())))
             self.passed = self.now + cycles, drafts
             self.verify_busy += cycles
-        for lane, step in enumerate(self.steps):
-            if step is None and sum(s is not None for s in self.steps) < self.engines:
+        for lane in self.scheduler.draft_order():
+            if self.steps[lane] is None and sum(s is not None for s in self.steps) < self.engines:
                 jobs = self.scheduler.begin_drafts(lane)
                 if jobs:
                     contexts = [self.contexts[j.request] for j in jobs]

@@ -61,6 +61,8 @@ class Engines:
         self.finished: set[int] = set()
         self.intervals: list[tuple[str, int, int, int]] = []
         self.passes: list[list[int]] = []
+        #: request and position of those that want no token and were not answered yet
+        self.unwanted: list[tuple[int, int]] = []
         self._waiting = [i for i, n in enumerate(self.limits) if n]
         self._arriving: list[tuple[int, int, int, int]] = []
         self._new: tuple[int, int, int, int] | None = None
@@ -191,8 +193,14 @@ class Engines:
                 raise ProtocolError(f"cycle {now}: request {request}, token of {position} behind {len(tokens)}")
             tokens.append(token)
 
-    def emits(self, request: int, position: int, token: int, last: int) -> None:
-        """A token of a text."""
+    def emits(self, request: int, position: int, token: int, last: int, empty: int) -> None:
+        """A token of a text, or the answer to a request that wanted none."""
+        if empty:
+            if (request, position) not in self.unwanted or (token, last) != (0, 1):
+                raise ProtocolError(
+                    f"an empty beat of request {request} at {position}, where {self.unwanted} are due")
+            self.unwanted.remove((request, position))
+            return
         text, belief = self.texts[request], self._belief[request]
         if request in self.finished or position != len(self.requests[request].prompt) + len(text):
             raise ProtocolError(f"request {request} emits at position {position} behind {len(text)} tokens")
@@ -276,7 +284,7 @@ class Widths:
         """Of a Manager with these parameters."""
         r, position, token = p.request_width, p.position_width, p.token_width
         return cls((r, position, position, token), (r, token, H_WIDTH), (r, p.length_width, token, 1),
-                   (r, position, token, 1), (r, position, token, 2), (r, position, token, 1))
+                   (r, position, token, 1), (r, position, token, 2), (r, position, token, 1, 1))
 
 
 def packed(widths: Sequence[int], values: Sequence[int]) -> int:
@@ -300,13 +308,8 @@ def unpacked(widths: Sequence[int], word: int) -> tuple[int, ...]:
 def outputs(ready: Sequence[bool], beats: Sequence[tuple[int, ...] | None], busy: bool, dlm_fc: int,
             tlm_attention: int) -> Outputs:
     """Outputs from what a simulator gave, streams in the order of their fields."""
-    def fields(beat: tuple[int, ...] | None) -> tuple[int, int, int, int] | None:
-        if beat is None:
-            return None
-        request, position, token, kind = beat
-        return request, position, token, kind
-
-    return Outputs(ready[0], ready[1], ready[2], fields(beats[0]), fields(beats[1]), fields(beats[2]), busy,
+    draft, verify, emitted = beats
+    return Outputs(ready[0], ready[1], ready[2], draft, verify, emitted, busy,     # type: ignore[arg-type]
                    (dlm_fc, tlm_attention))
 
 

@@ -82,7 +82,8 @@ class Machine:
 
     @property
     def counters(self) -> dict[str, int]:
-        """The performance counters."""
+        """The performance counters, when they show all that was (see ``manager``)."""
+        self.steps(Engines.nothing, 3)
         return dict(zip(COUNTERS, unpacked((32,) * len(COUNTERS), self._sim.get("counters")), strict=True))
 
 

@@ -91,6 +91,10 @@ class SaddleMachine:
         """Tell the device that so many completed requests were seen."""
         self.write(address(self.p, "acknowledge"), count)
 
+    def acknowledge_errors(self, count: int) -> None:
+        """Tell the device that so many illegal beats were seen."""
+        self.write(address(self.p, "acknowledge_errors"), count)
+
 
 def play_logits(machine: SaddleMachine, engines: Engines, feed: Feed, limit: int, *, ready: float = 1.0,
                 model: golden.SaddleManager | None = None, cycles: int | None = None) -> int:

@@ -136,15 +136,15 @@ def read_outputs(p: SaddleManagerParams, value: Callable[[str], int]) -> Outputs
 
 
 def register_words(p: SaddleManagerParams, switches: Switches, *, interrupt: bool = False) -> list[tuple[int, int]]:
-    """Address and word of every register that must be written for these settings."""
+    """Address and word of every register that must be written for these settings; with both interrupts or none."""
     word, layout, out = settings_value(p, switches), manager_settings(p), []
     for register in registers(p):
         if register.writable:
             value = 0
             for f in register.fields:
-                if f.name == "interrupt":
+                if f.name in ("interrupt", "error_interrupt"):
                     value |= int(interrupt) << f.low
-                elif f.name != "acknowledged":
+                elif f.name not in ("acknowledged", "errors_acknowledged"):
                     field = layout[f.name]
                     value |= (word >> field.offset & ((1 << field.width) - 1)) << f.low
             out.append((register.address, value))

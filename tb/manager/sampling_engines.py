@@ -187,9 +187,11 @@ class SamplingEngines:
                 raise ProtocolError(f"request {request}: a token of {position} behind {self._pass[request]}")
             self._pass[request].append(token)
 
-    def emits(self, now: int, request: int, position: int, token: int, last: int) -> None:
-        """A token of a text."""
+    def emits(self, now: int, request: int, position: int, token: int, last: int, empty: int) -> None:
+        """A token of a text; every request that is sent wants one."""
         c, texts = self.contexts[request], self._emitted.setdefault(request, [])
+        if empty:
+            raise ProtocolError(f"request {request} is answered with an empty beat")
         if c.done or position != c.known + len(texts):
             raise ProtocolError(f"request {request} emits at {position} behind {c.known} and {texts}")
         texts.append(token)

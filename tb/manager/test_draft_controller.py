@@ -31,7 +31,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "largest": {"request_width": 8, "token_width": 32, "position_width": 32, "length_width": 12},
 }
 
-CHECKED = ("drafted__ready", "update__ready", "look", "to_shared__valid", "to_shared__payload", "to_eager__valid",
+CHECKED = ("drafted__ready", "update__ready", "to_shared__valid", "to_shared__payload", "to_eager__valid",
            "to_eager__payload", "decided", "decision", "h", "length", "may_draft")
 
 
@@ -46,7 +46,7 @@ class Play:
         self.longest = (1 << self.p.length_width) - 1
         self.settings = Settings(max_draft=min(16, self.longest))
         self.held: dict[str, Any] = {}
-        self.serial = 0
+        self.serial = self.request = 0
 
     async def cycle(self, i: Inputs) -> Outputs:
         """One cycle with these inputs; outputs are noted for :meth:`finish`."""
@@ -58,7 +58,7 @@ class Play:
         packed = None if d is None else d.request | sum(
             int(bit) << (self.p.request_width + n)
             for n, bit in enumerate((d.stop, d.threshold, d.length, d.end)))
-        want = [o.drafted_ready, o.update_ready, o.look, o.shared is not None,
+        want = [o.drafted_ready, o.update_ready, o.shared is not None,
                 None if o.shared is None else packed_token(self.p, o.shared), o.eager is not None,
                 None if o.eager is None else packed_token(self.p, o.eager), d is not None, packed,
                 None if d is None else d.h, o.length, o.may_draft]
@@ -70,40 +70,47 @@ class Play:
         d, p, s = self.dut, self.p, i.settings
         d.drafted__valid.value = int(i.drafted is not None)
         if i.drafted is not None:
-            t, at = i.drafted, p.request_width + p.position_width + p.token_width
-            d.drafted__payload.value = (t.request | t.position << p.request_width
-                                        | t.token << (p.request_width + p.position_width)
-                                        | t.p << at | int(t.final) << (at + 16))
+            t, at = i.drafted, p.position_width + p.token_width
+            d.drafted__payload.value = (t.position | t.token << p.position_width | t.p << at
+                                        | int(t.final) << (at + 16))
         d.update__valid.value = int(i.update is not None)
         if i.update is not None:
-            u = i.update
-            d.update__payload.value = u.request | (int(u.restart) | u.gone << 1) << p.request_width
+            d.update__payload.value = int(i.update.restart) | i.update.gone << 1
         for name, value in (
+                ("request", i.request),
                 ("verifying", i.verifying), ("behind", i.behind), ("shared_room", i.shared_room),
-                ("to_shared__ready", i.shared_ready), ("to_eager__ready", i.eager_ready), ("ask", i.ask),
+                ("to_shared__ready", i.shared_ready), ("to_eager__ready", i.eager_ready),
                 ("policy", s.policy), ("tabled", s.tabled), ("tau", s.tau), ("load", s.load),
                 ("taus", sum(t << (16 * n) for n, t in enumerate(s.taus))), ("max_draft", s.max_draft),
                 ("stop_at_end", s.stop_at_end), ("end_token", s.end_token)):
             getattr(d, name).value = int(value)
 
     async def wake(self) -> None:
-        """The cycles after a reset in which nothing is taken; what ``ask`` shows in them is not defined."""
-        for _ in range(self.p.requests + 1):
+        """The cycles after a reset in which nothing is taken; what is seen of a draft in them is not defined."""
+        for _ in range(self.p.requests + 2):
             await self.cycle(Inputs(settings=self.settings))
             self.want[-1][-2:] = self.got[-1][-2:]
 
-    async def token(self, drafted: Drafted, **inputs: Any) -> Outputs:
+    async def token(self, request: int, drafted: Drafted, **inputs: Any) -> Outputs:
         """A token alone: the outputs of the cycle of its decision."""
         s = self.settings
-        o = await self.cycle(Inputs(drafted=drafted, settings=s))
+        await self.cycle(Inputs(request, settings=s))
+        o = await self.cycle(Inputs(request, drafted=drafted, settings=s))
         assert o.drafted_ready
         await self.cycle(Inputs(settings=s, shared_ready=False, eager_ready=False, **inputs))
-        o = await self.cycle(Inputs(settings=s, ask=drafted.request))
+        o = await self.cycle(Inputs(settings=s))
         assert o.decision is not None
         return o
 
+    async def update(self, request: int, update: Update | None = None) -> None:
+        """An update alone, a restart by default."""
+        await self.cycle(Inputs(request, settings=self.settings))
+        o = await self.cycle(Inputs(request, update=update or Update(), settings=self.settings))
+        assert o.update_ready
+
     async def may_draft(self, request: int) -> bool:
-        return (await self.cycle(Inputs(settings=self.settings, ask=request))).may_draft
+        await self.cycle(Inputs(request, settings=self.settings))
+        return (await self.cycle(Inputs(settings=self.settings))).may_draft
 
     def draw(self) -> None:
         """Other settings."""
@@ -118,38 +125,40 @@ class Play:
     async def traffic(self, count: int, drafted: float, update: float, ready: float, room: float = 0.8) -> None:
         """Random traffic with these probabilities; what is not taken stays offered."""
         gen, p = self.gen, self.p
-        requests = min(p.requests, int(gen.integers(1, 12)))
+        requests, stands = min(p.requests, int(gen.integers(1, 12))), False
         for _ in range(count):
             if gen.random() < 0.02:
                 self.draw()
-            if "drafted" not in self.held and gen.random() < drafted:
-                token = self.random_token(int(gen.integers(requests)))
+            if not self.held and gen.random() < 0.5:
+                request = int(gen.integers(requests))
+                stands, self.request = stands and request == self.request, request
+            if stands and "drafted" not in self.held and gen.random() < drafted:
+                token = self.random_token()
                 if token is not None:
                     self.held["drafted"] = token
-            if "update" not in self.held and gen.random() < update:
-                request = int(gen.integers(requests))
-                # a token that is on its way only makes the draft longer
-                gone = int(gen.integers(self.model.drafts[request].length + 1))
-                self.held["update"] = Update(request, bool(gen.integers(2)), gone)
+            if stands and "update" not in self.held and gen.random() < update:
+                # a token that is on its way only makes the draft longer; one that waits comes behind it
+                gone = int(gen.integers(self.model.drafts[self.request].length + 1))
+                self.held["update"] = Update(bool(gen.integers(2)), gone)
+            stands = True
             flags: dict[str, Any] = {name: bool(gen.random() < rate) for name, rate in (
                 ("verifying", 0.3), ("behind", 0.3), ("shared_room", room), ("shared_ready", ready),
                 ("eager_ready", ready))}
-            ask = int(gen.integers(requests))
-            o = await self.cycle(Inputs(**self.held, **flags, settings=self.settings, ask=ask))
+            o = await self.cycle(Inputs(self.request, **self.held, **flags, settings=self.settings))
             for name in ("drafted", "update"):
                 if getattr(o, f"{name}_ready"):
                     self.held.pop(name, None)
 
-    def random_token(self, request: int) -> Drafted | None:
+    def random_token(self) -> Drafted | None:
         """A token; none if the draft is as long as can be counted."""
         gen, p = self.gen, self.p
-        on_its_way = self.model.taken is not None and self.model.taken[0].request == request
-        if self.model.drafts[request].length + on_its_way >= self.longest:
+        on_its_way = self.model.taken is not None and self.model.taken[0] == self.request
+        if self.model.drafts[self.request].length + on_its_way >= self.longest:
             return None
         self.serial += 1
         probability = int(gen.choice([0, 1, ONE // 3, ONE - 1, ONE, 0xFFFF, int(gen.integers(ONE + 1)),
                                       int(ONE * gen.random() ** 0.1)]))
-        return Drafted(request, self.serial % (1 << p.position_width), int(gen.integers(min(9, 1 << p.token_width))),
+        return Drafted(self.serial % (1 << p.position_width), int(gen.integers(min(9, 1 << p.token_width))),
                        probability, bool(gen.random() < 0.05))
 
     async def restart(self, count: int) -> None:
@@ -163,7 +172,7 @@ class Play:
     async def finish(self) -> None:
         """Let go of what is offered, and compare everything."""
         while self.held:
-            o = await self.cycle(Inputs(**self.held, settings=self.settings))
+            o = await self.cycle(Inputs(self.request, **self.held, settings=self.settings))
             for name in ("drafted", "update"):
                 if getattr(o, f"{name}_ready"):
                     self.held.pop(name, None)
@@ -198,7 +207,7 @@ async def h_is_the_product_and_the_last_token_stays(dut: Any) -> None:
     for n in range(min(longest, 40)):
         p = int(play.gen.integers(ONE * 9 // 10, ONE + 1))
         h = multiply(h, p)
-        o = await play.token(Drafted(1, n % (1 << play.p.position_width), 0, p))
+        o = await play.token(1, Drafted(n % (1 << play.p.position_width), 0, p))
         assert o.decision is not None
         assert o.shared is not None
         compare([o.shared.h, o.decision.h], [h, h], "H")
@@ -206,9 +215,9 @@ async def h_is_the_product_and_the_last_token_stays(dut: Any) -> None:
         compare(o.decision.stop, stopped or n + 1 == longest, "stop")
     compare(await play.may_draft(1), False, "may draft")
     compare(await play.may_draft(0), True, "another request may draft")
-    await play.cycle(Inputs(update=Update(1), settings=play.settings))
+    await play.update(1)
     compare(await play.may_draft(1), True, "may draft after a restart")
-    o = await play.token(Drafted(1, 0, 0, ONE))
+    o = await play.token(1, Drafted(0, 0, ONE))
     compare(0 if o.shared is None else o.shared.h, ONE, "H after a restart")
     await play.finish()
 
@@ -249,8 +258,8 @@ async def each_reason_to_stop(dut: Any) -> None:
     for n, (settings, probability, fields, reasons) in enumerate(cases):
         request = n % p.requests
         play.settings = settings
-        await play.cycle(Inputs(update=Update(request), settings=settings))
-        o = await play.token(Drafted(**{"request": request, "position": 0, "token": 0, "p": probability, **fields}))
+        await play.update(request)
+        o = await play.token(request, Drafted(**{"position": 0, "token": 0, "p": probability, **fields}))
         d = o.decision
         assert d is not None
         if longest == 1:
@@ -259,10 +268,10 @@ async def each_reason_to_stop(dut: Any) -> None:
                 [bool(reasons), *(name in reasons for name in ("threshold", "length", "end"))], f"case {n}")
         # the length passes; the others last until the restart
         compare(await play.may_draft(request), not reasons & {"threshold", "length", "end"}, f"case {n}: may draft")
-        await play.cycle(Inputs(update=Update(request, restart=False, gone=1), settings=settings))
+        await play.update(request, Update(restart=False, gone=1))
         compare(await play.may_draft(request), not reasons & {"threshold", "end"}, f"case {n}: one token less")
     play.settings = change(max_draft=0)
-    await play.cycle(Inputs(update=Update(0), settings=play.settings))
+    await play.update(0)
     compare(await play.may_draft(0), False, "with max_draft 0")
     await play.finish()
 
@@ -275,17 +284,18 @@ async def routes(dut: Any) -> None:
     await play.wake()
     for n in range(8):
         verifying, behind, room = bool(n & 1), bool(n & 2), bool(n & 4)
-        await play.cycle(Inputs(update=Update(0), settings=play.settings))
-        o = await play.token(Drafted(0, n % (1 << play.p.position_width), 0, ONE), verifying=verifying, behind=behind,
+        await play.update(0)
+        o = await play.token(0, Drafted(n % (1 << play.p.position_width), 0, ONE), verifying=verifying, behind=behind,
                              shared_room=room)
         compare([o.shared is not None, o.eager is not None], [n == 4, n != 4], f"shared, eager in case {n}")
-        await play.cycle(Inputs(update=Update(0), settings=play.settings))
-    await play.cycle(Inputs(drafted=Drafted(0, 0, 0, ONE), settings=play.settings))
-    play.held = {"drafted": Drafted(1, 1, 0, ONE), "update": Update(0)}
+        await play.update(0)
+    await play.cycle(Inputs(1, settings=play.settings))
+    await play.cycle(Inputs(1, drafted=Drafted(0, 0, ONE), settings=play.settings))
+    play.request, play.held = 1, {"drafted": Drafted(1 % (1 << play.p.position_width), 0, ONE), "update": Update()}
     for n in range(20):
-        o = await play.cycle(Inputs(**play.held, settings=play.settings, shared_ready=False))
+        o = await play.cycle(Inputs(1, **play.held, settings=play.settings, shared_ready=False))
         compare([o.drafted_ready, o.update_ready, o.shared is not None], [False, False, n > 0], "while it waits")
-    o = await play.cycle(Inputs(**play.held, settings=play.settings))
+    o = await play.cycle(Inputs(1, **play.held, settings=play.settings))
     compare(o.shared is not None, True, "it is still there")
     await play.finish()
 

@@ -102,8 +102,8 @@ class Play:
             engines.observe(now, i, got)
             if engines.done and not got.busy:
                 model.check()
-                self._drive(engines.nothing)    # counters show what was before
-                await cycles(1)
+                self._drive(engines.nothing)    # counters show what was 3 cycles before
+                await cycles(3)
                 compare(list(unpacked((32,) * len(COUNTERS), int(d.counters.value))),
                         [model.counters[name] for name in COUNTERS], "counters")
                 return True

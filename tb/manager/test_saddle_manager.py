@@ -79,7 +79,7 @@ class Play:
             await self.write(at, word)
         rest = 2 * self.p.requests + 8
         await cycles(rest)
-        model = SaddleManager(self.p, switches, interrupt=True)
+        model = SaddleManager(self.p, switches, interrupt=True, error_interrupt=True)
         for _ in range(rest):
             model.step(_SILENT)
         return model
@@ -99,7 +99,7 @@ class Play:
             engines.observe(now, seen, feed.outputs(i, got))
             if engines.done and not got.busy:
                 self.drive(_SILENT)
-                await cycles(2)
+                await cycles(3)
                 return True
         return False
 

@@ -145,14 +145,14 @@ def test_fields_lie_where_the_layouts_have_them(designs: dict[str, Design], tmp_
     assert sum(text.count("function automatic") for text in checks.values()) > 150
     assert slang(tmp_path, packages | checks) == "exit 0"
     # fields the other way round, and one that is narrower, are noticed
-    text = packages["eager_pool_pkg.sv"]
+    text = packages["shared_pool_pkg.sv"]
     field, other = "    logic [16:0] token;", "    logic [15:0] h;"
     assert field in text
     assert other in text
     for wrong, said in ((text.replace(field, "#").replace(other, field).replace("#", other), "is elsewhere"),
                         (text.replace(field, "    logic [15:0] token;"), "is not as wide as its port")):
-        assert said in slang(tmp_path, {"eager_pool_pkg.sv": wrong,
-                                        "eager_pool_positions.sv": checks["eager_pool_positions.sv"]})
+        assert said in slang(tmp_path, {"shared_pool_pkg.sv": wrong,
+                                        "shared_pool_positions.sv": checks["shared_pool_positions.sv"]})
 
 
 STACK = PimStackParams()
@@ -212,7 +212,7 @@ def test_the_package_speaks_of_the_bits_of_the_verilog(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("check", [check_slang, check_verilator])
 def test_a_package_that_does_not_fit_is_refused(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = BLOCKS["eager_pool"]
+    block = BLOCKS["shared_pool"]
     design = emit(block.unit(block.params()))
     check(design)
     monkeypatch.setattr("gen.flows.check.package", lambda d: package(d).replace("logic [16:0] token", "logic token"))
@@ -259,7 +259,7 @@ def run(unit: Any, bench: Any) -> None:
 
 #: small parameters of the blocks that answer, and what keeps random inputs meaningful
 SMALL: dict[str, dict[str, Any]] = {
-    "ram": {"depth": 8}, "pe": {}, "intensity_scheduler": {}, "bank_pe": {}, "eager_pool": {}, "shared_pool": {},
+    "ram": {"depth": 8}, "pe": {}, "intensity_scheduler": {}, "bank_pe": {}, "shared_pool": {},
 }
 
 

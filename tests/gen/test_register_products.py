@@ -8,7 +8,7 @@ from systemrdl import RDLCompileError, RDLCompiler
 from systemrdl.messages import MessagePrinter, Severity
 from systemrdl.node import AddrmapNode
 
-from gen.products.registers import c_header, markdown, system_rdl
+from gen.products.registers import c_header, described, markdown, system_rdl
 from rtl.manager.layouts import manager_counters, manager_settings
 from rtl.manager.registers import COUNTERS, registers
 from sim_models.golden.manager import manager as golden
@@ -26,7 +26,7 @@ def test_table_covers_settings_and_counters(p: ManagerParams) -> None:
     assert addresses == sorted(set(addresses))
     assert all(a % 4 == 0 and a < 256 for a in addresses)
     fields = {f.name: f.width for r in table if r.writable for f in r.fields}
-    own = {"interrupt": 1, "acknowledged": 32}
+    own = {"interrupt": 1, "acknowledged": 32, "error_interrupt": 1, "errors_acknowledged": 32}
     assert fields == own | {str(name): field.width for name, field in manager_settings(p)}
     assert [f.name for r in table if r.name.startswith("count_") for f in r.fields] == list(COUNTERS)
     assert [str(name) for name, _ in manager_counters()] == list(COUNTERS) == list(golden.COUNTERS)
@@ -34,7 +34,8 @@ def test_table_covers_settings_and_counters(p: ManagerParams) -> None:
         ends = [0]
         for f in r.fields:
             assert f.low >= ends[-1]
-            assert f.reset < 1 << f.width
+            assert f.lowest <= f.reset < 1 << f.width
+            assert f.highest is None or not r.writable or f.reset <= f.highest < 1 << f.width
             ends.append(f.low + f.width)
         assert ends[-1] <= 32
 
@@ -91,7 +92,7 @@ def test_rdl_compiles_and_says_what_the_table_says(p: ManagerParams, tmp_path: P
         fields = [(f.inst_name, f.low, f.width, f.is_sw_readable, f.is_sw_writable, f.get_property("reset"),
                    f.get_property("desc")) for f in node.fields()]
         assert fields == [(f.name, f.low, f.width, True, register.writable, f.reset if register.writable else None,
-                           f.text) for f in register.fields]
+                           described(f)) for f in register.fields]
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [

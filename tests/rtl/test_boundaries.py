@@ -9,7 +9,7 @@ from tests.netlist_tools import combinational_paths
 
 #: parameter set of the bench that is looked at, where the defaults make a large netlist
 SMALL = {"compute_engine": "4x2", "manager": "one_entry", "saddle_manager": "small", "shared_pool": "seven_entries",
-         "eager_pool": "seven_entries", "pseudo_channel": "plain_int8", "pim_stack": "one_int8",
+         "pseudo_channel": "plain_int8", "pim_stack": "one_int8",
          "buffer_die_sfu": "one_lane", "softmax_unit": "one_lane"}
 #: blocks without any path: every output is a register, or follows registers alone
 CLOSED = {"axi_lite", "bank_pe", "dram_bank", "exact_product", "exp2", "float_adder", "float_comparator",

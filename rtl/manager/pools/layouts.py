@@ -1,25 +1,11 @@
 """Shapes of what crosses block boundaries in ``rtl/manager/pools``."""
 
-from amaranth.lib import enum
 
 from rtl.parts.meanings import Fields, struct
 from sim_models.params.manager.pools.pool import H_WIDTH, PoolParams
 from sim_models.params.manager.pools.shared_pool import SharedPoolParams
 
-__all__ = ["EagerAction", "eager_command", "pool_entry", "selected_beat", "verdict"]
-
-
-class EagerAction(enum.Enum, shape=1):
-    """What a command to the Eager Pool does to a request's tokens.
-
-    Members
-    -------
-    FLUSH: All leave.
-    DROP_FIRST: The first leaves: it equalled the bonus token.
-    """
-
-    FLUSH = 0
-    DROP_FIRST = 1
+__all__ = ["pool_entry", "selected_beat", "verdict"]
 
 
 @struct
@@ -69,15 +55,3 @@ def verdict(p: SharedPoolParams) -> Fields:
         "accepted": p.count_width,
         "bonus": 1,
     }
-
-
-@struct
-def eager_command(p: PoolParams) -> Fields:
-    """Tokens of a request are to leave the Eager Pool.
-
-    Members
-    -------
-    request: Number of the request.
-    action: Which of its tokens leave.
-    """
-    return {"request": p.request_width, "action": EagerAction}

@@ -19,7 +19,7 @@ Reference: SADDLE IV-B.
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -49,12 +49,10 @@ class SharedPool(Unit):
         A round is to choose up to so many tokens; taken when nothing is locked and the last round is over.
     selected: Out(stream of selected_beat)
         The tokens of a round as they are chosen and locked, and its end.
-    candidate: Out(request_width)
-        A request that comes next in a round.
-    eligible: In(1)
-        Whether ``candidate`` takes part; answered in the same cycle.
+    eligible: In(requests)
+        Requests that take part in a round, a bit each; as they were in the cycle before a choice.
     aging: In(aging_width)
-        Rounds after which a request comes first; 0 for never.
+        Rounds after which a request comes first; 0 for never. Absent with ``aging_width`` 0.
     look: In(request_width)
         A request to look for.
     match: Out(entries)
@@ -84,7 +82,6 @@ class SharedPool(Unit):
     verdict: Any
     start: Any
     selected: Any
-    candidate: Signal
     eligible: Signal
     aging: Signal
     look: Signal
@@ -105,7 +102,7 @@ class SharedPool(Unit):
             "insert": In(stream.Signature(pool_entry(p))), "flush": In(stream.Signature(p.request_width)),
             "verdict": In(stream.Signature(verdict(p))), "start": In(stream.Signature(p.count_width)),
             "selected": Out(stream.Signature(selected_beat(p))),
-            "candidate": Out(p.request_width), "eligible": In(1), "aging": In(p.aging_width),
+            "eligible": In(p.requests), **({"aging": In(p.aging_width)} if p.aging_width else {}),
             "look": In(p.request_width), "match": Out(p.entries),
             "match_count": Out(p.count_width), "match_locked": Out(p.count_width),
             "match_first": Out(p.index_width), "match_token": Out(p.token_width),
@@ -121,10 +118,12 @@ class SharedPool(Unit):
         m.submodules.cam = cam = RequestCam(self.p.cam)
         m.submodules.tournament = tournament = Tournament(self.p.tournament)
         op = _Operation(self.p)
-        self._take(m, op, lists)
+        self._take(m, op)
         self._round(m, op, tournament)
         self._next_operation(m, op, tournament)
         self._tables(m, op, lists)
+        self._pending(m, op)
+        self._ages(m, op)
         self._judge(m, op, lists)
         self._read_ahead(m, op, lists, tournament)
         self._keys(m, op, lists, tournament)
@@ -132,7 +131,7 @@ class SharedPool(Unit):
         self._search(m, op, lists, cam)
         return m
 
-    def _take(self, m: Module, op: "_Operation", lists: TokenLists) -> None:
+    def _take(self, m: Module, op: "_Operation") -> None:
         """A flush or an insertion, which is done in the next cycle."""
         given = self.insert.payload
         m.d.comb += [
@@ -141,9 +140,6 @@ class SharedPool(Unit):
             self.insert.ready.eq(op.awake & ~self.full & ~(self.flush.valid & self.flush.ready)),
             op.flushing.eq(self.flush.valid & self.flush.ready),
             op.inserting.eq(self.insert.valid & self.insert.ready),
-            # a token that is about to be stored has its place already
-            self.used.eq(lists.used + op.insert),
-            self.full.eq(Mux(op.insert, lists.used == self.p.entries - 1, lists.used == self.p.entries)),
             op.busy.eq(op.flush | op.insert),
         ]
         m.d.sync += [
@@ -154,24 +150,24 @@ class SharedPool(Unit):
     def _round(self, m: Module, op: "_Operation", tournament: Tournament) -> None:
         """Start, end and aftermath of a round."""
         p = self.p
-        budget = Signal(p.count_width)
+        budget, spent = Signal(p.count_width), Signal()
         ending, aging = Signal(), Signal()
         room, over = Signal(), Signal()
         m.d.comb += [
-            self.candidate.eq(tournament.best),
             room.eq(~self.selected.valid | self.selected.ready),
             self.start.ready.eq(op.awake & ~self.selecting & ~ending & ~aging & (self.locked == 0)),
             # a key of zero: nothing is pending
-            over.eq((budget == 0) | (op.settled & ~tournament.best_key[-1])),
+            over.eq(spent | (op.settled & ~tournament.best_key[-1])),
             op.may_choose.eq(self.selecting & op.settled & room & ~over),
             op.age.eq(op.at_turn & aging), op.growing.eq(ending | aging),
         ]
         with m.If(self.selected.ready):
             m.d.sync += self.selected.valid.eq(0)
         with m.If(self.start.valid & self.start.ready):
-            m.d.sync += [budget.eq(self.start.payload), self.selecting.eq(1)]
+            m.d.sync += [budget.eq(self.start.payload), spent.eq(self.start.payload == 0), self.selecting.eq(1)]
         with m.If(op.pick):
-            m.d.sync += [budget.eq(budget - 1), self.selected.valid.eq(1), self.selected.payload.end.eq(0)]
+            m.d.sync += [budget.eq(budget - 1), spent.eq(budget == 1), self.selected.valid.eq(1),
+                         self.selected.payload.end.eq(0)]
         with m.If(self.selecting & over):
             m.d.sync += [self.selecting.eq(0), ending.eq(1)]
         with m.If(ending & room):
@@ -186,8 +182,8 @@ class SharedPool(Unit):
         turn_next = Mux(op.age | op.clear, op.turn + 1, op.turn)
         m.d.comb += [
             op.fill.eq(op.initial & ~second), op.clear.eq(op.initial & second),
-            op.pick.eq(op.at_best & op.may_choose & self.eligible),
-            op.skip.eq(op.at_best & op.may_choose & ~self.eligible),
+            op.pick.eq(op.at_best & op.may_choose & op.eligible),
+            op.skip.eq(op.at_best & op.may_choose & ~op.eligible),
         ]
         m.d.sync += [op.turn.eq(turn_next), op.judge.eq(0), op.at_turn.eq(0), op.at_best.eq(0)]
         with m.If(op.initial):
@@ -211,51 +207,77 @@ class SharedPool(Unit):
         """A verdict after which a rest stays removes the other tokens one by one, the first pending one last."""
         told, stays, last, left = self.verdict.payload, Signal(), Signal(), Signal(self.p.count_width)
         m.d.comb += [
-            op.ask.addr.eq(told.request),
+            op.ask.addr.eq(told.request), op.ask_pending.addr.eq(told.request),
             op.drop.eq(op.flush | (op.judge & ~op.walking & ~stays)), op.pop.eq(op.judge & op.walking),
             op.last_pop.eq(op.pop & last), self.verdict.ready.eq(op.judge & Mux(op.walking, last, ~stays)),
         ]
-        m.d.sync += stays.eq(told.bonus & (told.accepted == op.ask.data[:-1]) & op.ask.data[-1])
+        m.d.sync += stays.eq(told.bonus & (told.accepted == op.ask.data) & op.ask_pending.data[0])
         with m.If(op.pop):
             m.d.sync += [op.walking.eq(~last), left.eq(left - 1), last.eq(left == 1)]
         with m.Elif(op.judge):
             m.d.sync += [op.walking.eq(stays), left.eq(told.accepted), last.eq(told.accepted == 0)]
 
     def _tables(self, m: Module, op: "_Operation", lists: TokenLists) -> None:
-        """What is known of each request: its list, its locked tokens, the first pending one and its age."""
+        """What is known of each request: its list, its locked and pending tokens, the first pending one."""
         p = self.p
-        # with a bit that says whether there are tokens that are not locked
-        m.submodules.locked_counts = locked_counts = table(p.count_width + 1, p.requests)
+        m.submodules.locked_counts = locked_counts = table(p.count_width, p.requests)
         m.submodules.pending_firsts = pending_firsts = table(p.index_width, p.requests)
-        m.submodules.ages = ages = table(p.age_width, p.requests)
-        locked, age = _Ports(locked_counts, op.request), _Ports(ages, op.request)
-        pending = pending_firsts.write_port()
+        locked, pending = _Ports(locked_counts, op.request), pending_firsts.write_port()
         op.look_pending, op.finalist_pending = (pending_firsts.read_port(domain="comb") for _ in range(2))
         op.look_locked, op.ask = (locked_counts.read_port(domain="comb") for _ in range(2))
         m.d.sync += op.look.eq(self.look)
+        leaving = Signal(p.count_width)
         m.d.comb += [
             op.look_locked.addr.eq(op.look), op.look_pending.addr.eq(op.look),
-            *locked.addresses, *age.addresses, Cat(op.locked, op.pending).eq(locked.read.data),
-            # whose cycle it is, is known sooner than whether anything is done in it
-            op.left.eq(Mux(op.at_best, op.locked, 0) + 1 != lists.count),
+            *locked.addresses, op.locked.eq(locked.read.data),
             lists.clear.eq(op.clear), lists.append.eq(op.insert), lists.pop.eq(op.pop), lists.drop.eq(op.drop),
             lists.request.eq(op.request), lists.query.eq(op.entry),
-            op.first_pending.eq((op.insert & ~op.pending) | op.last_pop | op.pick),
-            locked.write.en.eq(op.clear | op.drop | op.insert | op.pop | op.pick),
-            locked.write.data.eq(Mux(op.clear | op.drop, 0, Cat(
-                (op.locked + Mux(op.at_best, 1, Mux(op.insert | op.last_pop, 0, -1)))[:p.count_width],
-                ~(op.at_best | op.last_pop) | op.left))),
+            locked.write.en.eq(op.clear | op.drop | (op.pop & ~op.last_pop) | op.pick),
+            # whose cycle it is, is known sooner than whether anything is done in it
+            locked.write.data.eq(Mux(op.clear | op.drop, 0, Mux(op.at_best, op.locked + 1, op.locked - 1))),
             pending.addr.eq(op.request), pending.en.eq(op.first_pending),
             pending.data.eq(Mux(op.insert, lists.entry, lists.next_entry)),
-            op.older.eq(Mux(age.read.data.all(), age.read.data, age.read.data + 1)),
-            age.write.en.eq(op.first_pending | op.age), age.write.data.eq(Mux(op.at_turn, op.older, 0)),
+            # a token that is about to be stored has its place already
+            leaving.eq(Mux(op.drop, lists.count, op.pop)),
         ]
+        m.d.sync += self.used.eq(self.used + op.inserting - leaving)
+        # known in a register; a token that leaves makes room, and none is inserted into a full pool
+        with m.If(op.pop | (op.drop & lists.some)):
+            m.d.sync += self.full.eq(0)
+        with m.Elif(op.inserting & (self.used == p.entries - 1)):
+            m.d.sync += self.full.eq(1)
         with m.If(op.pick):
             m.d.sync += self.locked.eq(self.locked + 1)
         with m.Elif(op.drop):
             m.d.sync += self.locked.eq(self.locked - op.locked)
         with m.Elif(op.pop & ~op.last_pop):
             m.d.sync += self.locked.eq(self.locked - 1)
+
+    def _pending(self, m: Module, op: "_Operation") -> None:
+        """How many tokens of each request are not locked, with bits that say whether there is one, and another."""
+        p = self.p
+        m.submodules.pending_counts = counts = table(p.count_width + 2, p.requests)
+        ports, count = _Ports(counts, op.request), Signal(p.count_width)
+        op.ask_pending = counts.read_port(domain="comb")
+        m.d.comb += [
+            *ports.addresses, Cat(op.pending, op.left, count).eq(ports.read.data),
+            op.first_pending.eq((op.insert & ~op.pending) | op.last_pop | op.pick),
+            ports.write.en.eq(op.clear | op.drop | op.insert | op.last_pop | op.pick),
+            ports.write.data.eq(Mux(op.clear | op.drop, 0, Mux(
+                op.insert, Cat(1, op.pending, count + 1), Cat(op.left, op.left & (count != 2), count - 1)))),
+        ]
+
+    def _ages(self, m: Module, op: "_Operation") -> None:
+        """For how many rounds a request was not served."""
+        if not self.p.aging_width:
+            return
+        m.submodules.ages = ages = table(self.p.age_width, self.p.requests)
+        age = _Ports(ages, op.request)
+        m.d.comb += [
+            *age.addresses, op.older.eq(Mux(age.read.data.all(), age.read.data, age.read.data + 1)),
+            age.write.en.eq(op.first_pending | op.age), age.write.data.eq(Mux(op.at_turn, op.older, 0)),
+            op.urgent.eq(op.age & (self.aging != 0) & (op.older >= self.aging)),
+        ]
 
     def _read_ahead(self, m: Module, op: "_Operation", lists: TokenLists, tournament: Tournament) -> None:
         """The first pending entry of the best request, and the entry that a verdict removes next."""
@@ -265,6 +287,17 @@ class SharedPool(Unit):
         read, half = op.finalist_pending.data, tournament.finalist[-1]
         best = Mux(tournament.beaten, Mux(half, halves[0], halves[1]), read)
         m.d.comb += op.finalist_pending.addr.eq(tournament.finalist)
+        # A request that takes part is found alike: among the best of both halves, before it is known which wins.
+        answers = []
+        for n in range(2):
+            meets = tournament.deciding & (half == n)
+            name = Signal(max(1, self.p.request_width - 1), name=f"name_{n}")
+            low = tournament.finalist[:-1] if self.p.request_width > 1 else Const(0, 1)
+            flags = self.eligible.word_select(n, self.p.requests // 2)
+            answers.append(flags.bit_select(Mux(meets, low, name), 1))
+            with m.If(meets):
+                m.d.sync += name.eq(low)
+        m.d.sync += op.eligible.eq(Mux(tournament.upcoming[-1], answers[1], answers[0]))
         with m.If(tournament.deciding):
             m.d.sync += op.best_entry.eq(best)
             for n, entry in enumerate(halves):
@@ -295,13 +328,12 @@ class SharedPool(Unit):
             behind.addr.eq(lists.query), *first.addresses, first.write.en.eq(op.first_pending),
             first.write.data.eq(next_h),
         ]
-        urgent = op.age & (self.aging != 0) & (op.older >= self.aging)
         changed, alive, request = Signal(), Signal(), Signal(p.request_width)
         h, age = Signal(H_WIDTH), Signal(p.age_width)
         m.d.sync += [
             changed.eq(op.clear | op.drop | op.skip | op.first_pending | (op.age & op.pending)),
             alive.eq(op.insert | op.age | ((op.pick | op.pop) & op.left)), request.eq(op.request),
-            age.eq(Mux(urgent, op.older, 0)), h.eq(Mux(op.age, first.read.data, next_h)),
+            age.eq(Mux(op.urgent, op.older, 0)), h.eq(Mux(op.age, first.read.data, next_h)),
         ]
         m.d.comb += [
             tournament.change.eq(changed), tournament.request.eq(request),
@@ -334,7 +366,7 @@ class SharedPool(Unit):
             cam.entry.eq(Mux(op.insert, lists.entry, op.entry)),
             cam.look.eq(self.look), self.match.eq(cam.match), lists.look_request.eq(op.look),
             self.match_count.eq(lists.look_count), self.match_first.eq(lists.look_first),
-            self.match_locked.eq(op.look_locked.data[:-1]),
+            self.match_locked.eq(op.look_locked.data),
         ]
 
 
@@ -344,6 +376,7 @@ class _Operation:
     look_locked: Any
     look_pending: Any
     ask: Any
+    ask_pending: Any
     finalist_pending: Any
 
     def __init__(self, p: SharedPoolParams) -> None:
@@ -372,7 +405,9 @@ class _Operation:
         # and after it
         self.left = Signal()                         # there still are, where one was chosen or removed
         self.first_pending = Signal()                # another token is the first pending one
-        self.older = Signal(p.age_width)
+        # its age after it, and whether that makes it come first
+        self.older, self.urgent = Signal(p.age_width), Signal()
+        self.eligible = Signal()                     # the best request takes part
         self.look = Signal(p.request_width)
 
 

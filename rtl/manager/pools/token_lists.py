@@ -49,9 +49,6 @@ class TokenLists(Unit):
         The entry behind ``query``; undefined for the last of a list.
     entry: Out(index_width)
         The entry that append takes.
-    used: Out(count_width)
-        Entries in all lists.
-    full: Out(1)
     look_request: In(request_width)
     look_count, look_first: Out
         Length and first entry of another list.
@@ -71,8 +68,6 @@ class TokenLists(Unit):
     last: Signal
     next_entry: Signal
     entry: Signal
-    used: Signal
-    full: Signal
     look_request: Signal
     look_count: Signal
     look_first: Signal
@@ -84,7 +79,7 @@ class TokenLists(Unit):
         super().__init__(p, {
             "clear": In(1), "append": In(1), "pop": In(1), "drop": In(1), "request": In(p.request_width),
             "query": In(index), "some": Out(1), "count": Out(count), "first": Out(index), "last": Out(index),
-            "next_entry": Out(index), "entry": Out(index), "used": Out(count), "full": Out(1),
+            "next_entry": Out(index), "entry": Out(index),
             "look_request": In(p.request_width), "look_count": Out(count), "look_first": Out(index),
         })
 
@@ -112,7 +107,6 @@ class TokenLists(Unit):
         free = Signal(p.index_width)             # first of the chain of free entries
         m.d.comb += [
             self.entry.eq(Mux(all_used_once, free, fresh)),
-            self.full.eq(self.used == p.entries),
             after.addr.eq(self.query), self.next_entry.eq(after.data), after_free.addr.eq(free),
             at_end.addr.eq(self.request), self.last.eq(at_end.data),
         ]
@@ -134,13 +128,12 @@ class TokenLists(Unit):
             link.en.eq(self.pop | ((self.append | self.drop) & self.some)),
         ]
         with m.If(self.append):
-            m.d.sync += self.used.eq(self.used + 1)
             with m.If(all_used_once):
                 m.d.sync += free.eq(after_free.data)
             with m.Else():
                 m.d.sync += [fresh.eq(fresh + 1), all_used_once.eq(fresh == p.entries - 1)]
         with m.Elif(self.pop):
-            m.d.sync += [self.used.eq(self.used - 1), free.eq(self.query)]
+            m.d.sync += free.eq(self.query)
         with m.Elif(self.drop & self.some):
-            m.d.sync += [self.used.eq(self.used - self.count), free.eq(self.first)]
+            m.d.sync += free.eq(self.first)
         return m

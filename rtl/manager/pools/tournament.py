@@ -76,7 +76,7 @@ class Tournament(Unit):
             node, odd = Cat(key, name), path[0]
             sibling = self._sibling(m, level, change, path, node)
             # an even sibling wins a tie
-            lost = Cat(odd, sibling[:p.key_width]) > Cat(0, key)
+            lost = Cat(0, key) < Cat(odd, sibling[:p.key_width])
             better = Mux(lost, sibling, node)
             last = level == p.request_width - 1
             key = self.best_key if last else Signal(p.key_width, name=f"key_{level + 1}")
@@ -95,7 +95,10 @@ class Tournament(Unit):
                 path = path_next
                 moving.append(change_next)
             change = change_next
-        m.d.comb += self.settled.eq(~Cat(moving).any() if moving else 1)
+        # known in a register, as of the cycle before
+        settled = Signal(init=1)
+        m.d.sync += settled.eq(~Cat(self.change, *moving[:-1]).any())
+        m.d.comb += self.settled.eq(settled if moving else 1)
         return m
 
     def _sibling(self, m: Module, level: int, change: Any, path: Any, node: Any) -> Any:

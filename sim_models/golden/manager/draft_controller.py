@@ -17,7 +17,6 @@ FIXED, CUMULATIVE, CONFIDENCE = range(3)
 class Drafted:
     """A draft token; p in units of 2^-15."""
 
-    request: int
     position: int
     token: int
     p: int
@@ -28,7 +27,6 @@ class Drafted:
 class Update:
     """What a verdict means for a draft."""
 
-    request: int
     restart: bool = True
     gone: int = 0
 
@@ -65,10 +63,13 @@ class Inputs:
 
     Members
     -------
+    request: int
+        Whose token and update it is; the same as in the cycle before where one is offered.
     verifying, behind: bool
-        For the request that was looked up in the cycle before.
+        For the token that was taken in the cycle before.
     """
 
+    request: int = 0
     drafted: Drafted | None = None
     update: Update | None = None
     settings: Settings = Settings()
@@ -77,7 +78,6 @@ class Inputs:
     shared_room: bool = True
     shared_ready: bool = True
     eager_ready: bool = True
-    ask: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,16 +86,13 @@ class Outputs:
 
     Members
     -------
-    look: int or None
-        None where no token is taken.
     decision: Decision or None
     length, may_draft:
-        For the request that is asked for.
+        For the request of the cycle before, as it was then.
     """
 
     drafted_ready: bool
     update_ready: bool
-    look: int | None
     shared: Token | None
     eager: Token | None
     decision: Decision | None
@@ -124,22 +121,25 @@ class DraftController:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; nothing is taken for a cycle a request."""
+        """Forget everything; nothing is taken for a cycle a request and one."""
         self.drafts = [_Draft() for _ in range(self.p.requests)]
-        self.waking = self.p.requests
-        self.taken: tuple[Drafted, Settings] | None = None
+        self.waking = self.p.requests + 1
+        self.taken: tuple[int, Drafted, Settings] | None = None
+        #: the draft that was looked at in the cycle before; an update was taken then
+        self.seen, self.updated = _Draft(), False
         self.shared: Token | None = None
         self.eager: Token | None = None
         self.decision: Decision | None = None
 
     def step(self, i: Inputs) -> Outputs:
         """One cycle: what the outputs show with these inputs; then the edge."""
-        idle = not self.waking and self.taken is None and self.shared is None and self.eager is None
+        idle = not (self.waking or self.updated or self.taken or self.shared or self.eager)
         drafted_ready = idle and i.update is None
         takes = drafted_ready and i.drafted is not None
-        asked = self.drafts[i.ask]
-        outputs = Outputs(drafted_ready, idle, i.drafted.request if takes and i.drafted else None, self.shared,
-                          self.eager, self.decision, asked.length, self.wants(i.ask, i.settings))
+        outputs = Outputs(drafted_ready, idle, self.shared, self.eager, self.decision, self.seen.length,
+                          _wants(self.seen, i.settings))
+        self.seen = dataclasses.replace(self.drafts[i.request])
+        self.updated = idle and i.update is not None
         self.waking = max(self.waking - 1, 0)
         self.decision = None
         if i.shared_ready:
@@ -150,25 +150,20 @@ class DraftController:
             self._decide(i, *self.taken)
             self.taken = None
         elif idle and i.update is not None:
-            self._update(i.update)
+            self._update(i.request, i.update)
         elif takes and i.drafted is not None:
-            self.taken = i.drafted, i.settings
+            self.taken = i.request, i.drafted, i.settings
         return outputs
 
-    def wants(self, request: int, s: Settings) -> bool:
-        """Whether a request may draft a token."""
-        draft = self.drafts[request]
-        return not draft.stopped and draft.length < s.max_draft
-
-    def _update(self, update: Update) -> None:
+    def _update(self, request: int, update: Update) -> None:
         if update.restart:
-            self.drafts[update.request] = _Draft()
+            self.drafts[request] = _Draft()
         else:
-            self.drafts[update.request].length -= update.gone
+            self.drafts[request].length -= update.gone
 
-    def _decide(self, i: Inputs, drafted: Drafted, s: Settings) -> None:
+    def _decide(self, i: Inputs, request: int, drafted: Drafted, s: Settings) -> None:
         """Settings count as of the cycle in which the token was taken, the policy as of this one."""
-        draft = self.drafts[drafted.request]
+        draft = self.drafts[request]
         p = min(drafted.p, ONE)
         draft.h = multiply(draft.h, p)
         draft.length += 1
@@ -179,9 +174,14 @@ class DraftController:
         end = drafted.final or (s.stop_at_end and drafted.token == s.end_token)
         stop = draft.stopped or threshold or length or end
         draft.stopped |= threshold or end
-        self.decision = Decision(drafted.request, stop, threshold, length, end, draft.h)
-        token = Token(drafted.request, drafted.position, drafted.token, draft.h)
+        self.decision = Decision(request, stop, threshold, length, end, draft.h)
+        token = Token(request, drafted.position, drafted.token, draft.h)
         if i.shared_room and not i.verifying and not i.behind:
             self.shared = token
         else:
             self.eager = token
+
+
+def _wants(draft: _Draft, s: Settings) -> bool:
+    """Whether a request may draft a token."""
+    return not draft.stopped and draft.length < s.max_draft

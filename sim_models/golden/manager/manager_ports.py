@@ -15,7 +15,7 @@ REQUEST, TOKEN, END = range(3)
 
 COUNTERS = ("cycles", "drafting", "verifying", "both", "locked", "eager_full", "pool_full", "idle", "softmax",
             "deciding", "masked", "drafted", "stale", "eager", "accepted", "emitted", "completed", "passes", "served",
-            "rows")
+            "rows", "refused", "illegal")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class Outputs:
     -------
     draft: (request, position, token, end) or None
     verify: (request, position, token, kind) or None
-    emitted: (request, position, token, last) or None
+    emitted: (request, position, token, last, empty) or None
     mapping: (dlm_fc, tlm_attention)
     """
 
@@ -111,6 +111,6 @@ class Outputs:
     verdicts_ready: bool
     draft: tuple[int, int, int, int] | None
     verify: tuple[int, int, int, int] | None
-    emitted: tuple[int, int, int, int] | None
+    emitted: tuple[int, int, int, int, int] | None
     busy: bool
     mapping: tuple[int, int]

@@ -62,7 +62,7 @@ class Outputs:
     verdicts_ready: bool
     draft: tuple[int, int, int, int] | None
     verify: tuple[int, int, int, int] | None
-    emitted: tuple[int, int, int, int] | None
+    emitted: tuple[int, int, int, int, int] | None
     busy: bool
     mapping: tuple[int, int]
     irq: bool
@@ -147,12 +147,14 @@ class SaddleManager:
         Parameters of the block.
     switches:
         Settings, which stay.
-    interrupt: bool
-        Whether it is enabled; ``acknowledged`` may be changed between cycles.
+    interrupt, error_interrupt: bool
+        Whether they are enabled; ``acknowledged`` and ``errors_acknowledged`` may be changed between cycles.
     """
 
-    def __init__(self, p: SaddleManagerParams, switches: Switches, *, interrupt: bool = False) -> None:
-        self.p, self.interrupt, self.acknowledged = p, interrupt, 0
+    def __init__(self, p: SaddleManagerParams, switches: Switches, *, interrupt: bool = False,
+                 error_interrupt: bool = False) -> None:
+        self.p, self.interrupt, self.error_interrupt = p, interrupt, error_interrupt
+        self.acknowledged = self.errors_acknowledged = 0
         self.softmax, self.manager = SoftmaxPipeline(p.softmax), manager.Manager(p.manager, switches)
         self.reset()
 
@@ -162,6 +164,8 @@ class SaddleManager:
         self.manager.reset()
         self.tags: collections.deque[int] = collections.deque()
         self._began = self._irq = False
+        #: what the counters of completed requests and of illegal beats show
+        self._shown = (0, 0)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -181,8 +185,11 @@ class SaddleManager:
         o = self.manager.step(manager.Inputs(
             i.requests, None if result is None else (self.tags[0], result.token, result.p), i.verdicts,
             i.draft_ready, i.verify_ready, i.emitted_ready, softmax_busy))
-        # the Manager has counted what was emitted before this cycle
-        self._irq = self.interrupt and self.counters["completed"] != self.acknowledged
+        # counters show what was two cycles before
+        completed, illegal = self._shown
+        self._irq = ((self.interrupt and completed != self.acknowledged)
+                     or (self.error_interrupt and illegal != self.errors_acknowledged))
+        self._shown = self.counters["completed"], self.counters["illegal"]
         if result is not None and o.drafted_ready:
             self.tags.popleft()
             self.counters["masked"] += result.masked

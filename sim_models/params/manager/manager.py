@@ -5,7 +5,6 @@ import dataclasses
 from sim_models.params.base import ParamError, param
 from sim_models.params.manager.draft_controller import DraftControllerParams
 from sim_models.params.manager.intensity_scheduler import IntensitySchedulerParams
-from sim_models.params.manager.pools.eager_pool import EagerPoolParams
 from sim_models.params.manager.pools.pool import PoolParams
 from sim_models.params.manager.pools.shared_pool import SharedPoolParams
 
@@ -53,14 +52,8 @@ class ManagerParams(PoolParams):
     @property
     def shared_pool(self) -> SharedPoolParams:
         """Parameters of the Shared Pool."""
-        return SharedPoolParams(entries=self.entries, request_width=self.request_width,
+        return SharedPoolParams(entries=self.entries, request_width=self.request_width, aging_width=0,
                                 token_width=self.token_width, position_width=self.position_width)
-
-    @property
-    def eager_pool(self) -> EagerPoolParams:
-        """Parameters of a micro-batch's Eager Pool."""
-        return EagerPoolParams(entries=self.eager_entries, request_width=self.request_width,
-                               token_width=self.token_width, position_width=self.position_width)
 
     @property
     def controller(self) -> "DraftControllerParams":

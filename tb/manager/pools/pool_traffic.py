@@ -9,12 +9,13 @@ from sim_models.golden.manager.pools.shared_pool import Inputs, Outputs, SharedP
 from sim_models.params.manager.pools.pool import PoolParams
 from sim_models.params.manager.pools.shared_pool import SharedPoolParams
 
-__all__ = ["CHECKED", "Mix", "Traffic", "expected", "packed_selected", "packed_token", "packed_verdict"]
+__all__ = ["CHECKED", "Mix", "Traffic", "expected", "packed_eligible", "packed_selected", "packed_token",
+           "packed_verdict"]
 
 #: outputs in the order of :func:`expected`
 CHECKED = ("insert__ready", "flush__ready", "verdict__ready", "start__ready", "selected__valid",
            "selected__payload", "match", "match_count", "match_locked", "match_first", "match_token", "used",
-           "locked", "full", "selecting", "candidate")
+           "locked", "full", "selecting")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +121,11 @@ def packed_selected(p: PoolParams, selected: Token | str) -> int:
     return packed_token(p, selected) if isinstance(selected, Token) else 1 << p.entry_bits
 
 
+def packed_eligible(p: SharedPoolParams, i: Inputs) -> int:
+    """The requests that take part, a bit each."""
+    return (1 << p.requests) - 1 & ~sum(1 << request for request in i.ineligible)
+
+
 def packed_verdict(p: SharedPoolParams, told: tuple[int, int, bool]) -> int:
     """A verdict as a payload."""
     request, accepted, bonus = told
@@ -133,6 +139,5 @@ def expected(o: Outputs, got: list[int], p: SharedPoolParams) -> list[int]:
     """
     payload = None if o.selected is None else packed_selected(p, o.selected)
     values = [o.insert_ready, o.flush_ready, o.verdict_ready, o.start_ready, o.selected is not None, payload,
-              o.match, o.count, o.match_locked, o.first, o.token, o.used, o.locked, o.used == p.entries, o.selecting,
-              o.candidate]
+              o.match, o.count, o.match_locked, o.first, o.token, o.used, o.locked, o.used == p.entries, o.selecting]
     return [g if v is None else int(v) for g, v in zip(got, values, strict=True)]

@@ -15,6 +15,7 @@ from tb.manager.pools.pool_traffic import (
     Mix,
     Traffic,
     expected,
+    packed_eligible,
     packed_selected,
     packed_token,
     packed_verdict,
@@ -25,7 +26,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "one_entry": {"entries": 1, "request_width": 1},
     "two_entries": {"entries": 2, "request_width": 2, "aging_width": 1},
     "seven_entries": {"entries": 7, "request_width": 2},
-    "64_requests": {"entries": 64, "request_width": 6, "token_width": 16},
+    "64_requests": {"entries": 64, "request_width": 6, "token_width": 16, "aging_width": 0},
     "few_requests": {"entries": 100, "request_width": 1, "position_width": 8},
     "many_requests": {"entries": 33, "request_width": 7, "token_width": 9},
     "256_requests": {"entries": 65, "request_width": 8},
@@ -59,8 +60,9 @@ class Play:
         d.start__valid.value = int(inputs.start is not None)
         d.start__payload.value = inputs.start or 0
         d.selected__ready.value = int(inputs.selected_ready)
-        d.eligible.value = int(self.model.candidate not in inputs.ineligible)
-        d.aging.value = inputs.aging
+        d.eligible.value = packed_eligible(self.p, inputs)
+        if self.p.aging_width:
+            d.aging.value = inputs.aging
         d.look.value = inputs.look
         await cycles(1)
         got = [int(getattr(d, name).value) for name in CHECKED]
@@ -301,7 +303,7 @@ async def aging_bounds_the_wait(dut: Any) -> None:
     play = await begin(dut)
     p = play.p
     rivals = min(p.requests, p.entries, 6) - 1
-    for aging in {1, min(3, (1 << p.aging_width) - 1)}:
+    for aging in {1, min(3, (1 << p.aging_width) - 1)} if p.aging_width else ():
         bound = aging + rivals + 1
         await play.insert(Token(rivals, 0, 1, 0), *(Token(r, 0, 0, 0x8000) for r in range(rivals)))
         served = None

@@ -114,6 +114,43 @@ def test_frequencies_of_sampled_tokens() -> None:
     assert chi_square < 26.1
 
 
+# Fairness
+
+
+def test_micro_batches_draft_in_turn() -> None:
+    """One draft engine that is slow, equal requests in each micro-batch: who waits is overtaken by nobody."""
+    model = chain(1, 2, 3, 0)
+    schedule = Settings(lanes=4, start=4, max_draft=4)
+    run = Simulation(model, model, [[0]] * 8, 40, Fixed(4), schedule, costs=Roofline(20, 0, 5, 0), engines=1)
+    began: list[int] = []
+    while not run.done:
+        at_work = [lane for lane, step in enumerate(run.steps) if step and step[0] == run.now + 20]
+        began += at_work
+        run.step()
+    ends = [max(n for n, lane in enumerate(began) if lane == k) for k in range(4)]
+    whole = began[:min(ends) // 4 * 4]
+    assert len(whole) >= 40
+    assert whole == [0, 1, 2, 3] * (len(whole) // 4)
+    passes = [max(r.passed for r in run.log if r.request == k) for k in range(8)]
+    assert min(passes) >= 0.9 * max(passes)
+
+
+def test_the_turn_is_part_of_the_state() -> None:
+    """What `state` gave goes on as it would have, with another micro-batch next."""
+    model = chain(1, 2, 3, 0)
+    schedule = Settings(lanes=2, start=4, max_draft=4)
+
+    def make() -> Simulation:
+        return Simulation(model, model, [[0]] * 4, 9, Fixed(4), schedule, costs=Roofline(20, 0, 5, 0), engines=1)
+
+    run, other = make(), make()
+    run.step()
+    assert run.scheduler.draft_order() == [0, 1]
+    run.scheduler.draft_ring = 1
+    other.load_state(run.state())
+    assert other.scheduler.draft_order() == [1, 0]
+
+
 # Caches
 
 

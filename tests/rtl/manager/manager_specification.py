@@ -1,46 +1,49 @@
-"""What the Manager must do between engines that keep their rules, whatever tokens, verdicts and settings come.
+"""What the Manager must do, whatever tokens, verdicts and settings come, legal or not.
 
 The specification counts for itself who is alive, at work and under verification, from the streams alone.
 """
 
 import importlib
 import inspect
-from types import SimpleNamespace
 from typing import Any
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Signal, Value
 
-from rtl.manager import manager as whole
 from rtl.manager.layouts import VerifyKind
-from rtl.manager.manager_state import ManagerState, State
+from rtl.manager.manager import Manager, Parts
 from sim_models.params.manager.manager import ManagerParams
 
 __all__ = ["ManagerSpecification", "changed_manager"]
 
 
-def changed_manager(p: ManagerParams, module: str = "", *changes: tuple[str, str]) -> tuple[Any, ManagerState]:
-    """A Manager whose state can be seen, with other code in one of its modules."""
-    state = ManagerState(p)
-    space: dict[str, Any] = {"__name__": whole.__name__}
-    exec(compile(inspect.getsource(whole), "manager", "exec"), space)
-    space["ManagerState"] = lambda _: state
+def changed_manager(p: ManagerParams, module: str = "", *changes: tuple[str, str]) -> tuple[Manager, Parts]:
+    """A Manager whose parts can be seen, one of them with other code: that of a module in ``rtl/manager``."""
+    parts = Parts(p)
     if changes:
-        part = importlib.import_module(f"rtl.manager.{module}")
-        text = inspect.getsource(part)
+        source = importlib.import_module(f"rtl.manager.{module}")
+        text = inspect.getsource(source)
         for old, new in changes:
             assert text.count(old) == 1, old
             text = text.replace(old, new)
-        inner: dict[str, Any] = {"__name__": part.__name__}
-        exec(compile(text, module, "exec"), inner)
-        space[module] = SimpleNamespace(**{name: inner[name] for name in part.__all__})
-    return space["Manager"](p), state
+        space: dict[str, Any] = {"__name__": source.__name__}
+        exec(compile(text, module, "exec"), space)
+        name = source.__all__[0]
+        member = next(k for k, part in vars(parts).items() if type(part).__name__ == name)
+        vars(parts).pop(member)._MustUse__used = True
+        setattr(parts, member, space[name](p))
+
+    class Seen(Manager):
+        def parts(self) -> Parts:
+            return parts
+
+    return Seen(p), parts
 
 
 class ManagerSpecification(Elaboratable):
-    """Two engines, one client, and what they must see."""
+    """Two engines, one client, and what they must see; a prompt one always has a request and takes every beat."""
 
-    def __init__(self, unit: Any, state: ManagerState, settings: int) -> None:
-        self.unit, self.state, self.p, self.settings = unit, state, unit.p, settings
+    def __init__(self, unit: Any, parts: Parts, settings: int, *, prompt: bool = False) -> None:
+        self.unit, self.parts, self.p, self.settings, self.prompt = unit, parts, unit.p, settings, prompt
         u = unit
         self.inputs = [u.requests.valid, u.requests.payload, u.drafted.valid, u.drafted.payload, u.verdicts.valid,
                        u.verdicts.payload, u.draft.ready, u.verify.ready, u.emitted.ready, u.softmax]
@@ -50,11 +53,16 @@ class ManagerSpecification(Elaboratable):
         m.submodules.unit = self.unit
         n, p = self.p.requests, self.p
         self.alive, self.drafting, self.verifying = Signal(n), Signal(n), Signal(n)
+        #: the verdict that is offered is one that was asked for
+        self.legal = Signal()
         #: where the next token of each text belongs
         self.following = Array(Signal(p.position_width, name=f"following_{k}") for k in range(n))
         #: where each text ends
         self.stops = Array(Signal(p.position_width, name=f"stop_{k}") for k in range(n))
         m.d.comb += Value.cast(self.unit.settings).eq(self.settings)
+        if self.prompt:
+            u = self.unit
+            m.d.comb += Assume(u.requests.valid & u.draft.ready & u.verify.ready & u.emitted.ready)
         self._streams(m)
         self._draft_engine(m)
         self._verify_engine(m)
@@ -78,11 +86,12 @@ class ManagerSpecification(Elaboratable):
         The last token of a text is not drafted: its row could not emit another one.
         """
         u, n = self.unit, self.p.requests
-        listed, owed, held, s = Signal(n), Signal(n), Signal(n), self.state
+        listed, owed, held = Signal(n), Signal(n), Signal(n)
         beat, given = u.draft.payload, u.drafted.payload
-        m.d.comb += [self.drafting.eq(listed | owed | held),
-                     Assume(~u.drafted.valid | owed.bit_select(given.request, 1))]
-        taken, came = u.draft.valid & u.draft.ready, u.drafted.valid & u.drafted.ready
+        m.d.comb += self.drafting.eq(listed | owed | held)
+        # a token of a request that is in no step changes nothing
+        taken = u.draft.valid & u.draft.ready
+        came = u.drafted.valid & u.drafted.ready & owed.bit_select(given.request, 1)
         flag, gone = Signal(n), Signal(n)
         m.d.comb += [flag.eq((taken & ~beat.end) << beat.request), gone.eq(came << given.request)]
         with m.If(u.draft.valid):
@@ -94,8 +103,8 @@ class ManagerSpecification(Elaboratable):
                              Assert(beat.position + 1 < self.stops[beat.request])]
         # a token that comes in time is at work until its pool has it
         with m.If(came):
-            m.d.sync += held.eq(gone & ~s.stale)
-        with m.Elif(s.at[State.STORE]):
+            m.d.sync += held.eq(gone & ~self.parts.flags.flags.stale)
+        with m.Elif(self.parts.token.done):
             m.d.sync += held.eq(0)
         m.d.sync += owed.eq(owed & ~gone)
         with m.If(taken & beat.end):
@@ -104,15 +113,17 @@ class ManagerSpecification(Elaboratable):
             m.d.sync += listed.eq(listed | flag)
 
     def _verify_engine(self, m: Module) -> None:
-        """A verdict for each request of a pass, when the pass is known; of no more tokens than were in it."""
+        """A verdict is legal for each request of a pass, when the pass is known; of no more tokens than were in it.
+
+        One that is not is taken without a trace.
+        """
         u, p, n = self.unit, self.p, self.p.requests
         listed, owed = Signal(n), Signal(n)
         counts = Array(Signal(p.length_width, name=f"rows_{k}") for k in range(n))
         beat, said = u.verify.payload, u.verdicts.payload
-        m.d.comb += [self.verifying.eq(listed | owed),
-                     Assume(~u.verdicts.valid | (owed.bit_select(said.request, 1)
-                                                 & (said.accepted <= counts[said.request])))]
-        taken, closed = u.verify.valid & u.verify.ready, u.verdicts.valid & u.verdicts.ready
+        m.d.comb += [self.verifying.eq(listed | owed), self.legal.eq(
+            owed.bit_select(said.request, 1) & (said.accepted <= counts[said.request]))]
+        taken, closed = u.verify.valid & u.verify.ready, u.verdicts.valid & u.verdicts.ready & self.legal
         gone = Signal(n)
         m.d.comb += gone.eq(closed << said.request)
         with m.If(u.verify.valid):
@@ -139,15 +150,21 @@ class ManagerSpecification(Elaboratable):
         following, stops = self.following, self.stops
         new, out, said = u.requests.payload, u.emitted.payload, u.verdicts.payload
         ending, ended = Signal(n), Signal(n)
-        with m.If(u.emitted.valid):
-            m.d.comb += [Assert(self.alive.bit_select(out.request, 1)),
+        unwanted = u.requests.valid & ~(new.position < new.stop)
+        with m.If(u.emitted.valid & out.empty):
+            m.d.comb += [Assert(unwanted & (out.request == new.request) & (out.position == new.position)),
+                         Assert(out.last & (out.token == 0)), Assert(u.requests.ready == u.emitted.ready)]
+        with m.If(u.requests.ready & unwanted):
+            m.d.comb += Assert(u.emitted.valid & out.empty)
+        with m.If(u.emitted.valid & ~out.empty):
+            m.d.comb += [Assert(self.legal), Assert(self.alive.bit_select(out.request, 1)),
                          Assert(self.verifying.bit_select(out.request, 1)),
                          Assert(out.position == following[out.request]), Assert(out.position < stops[out.request]),
                          Assert(~ended.bit_select(out.request, 1)),
                          Assert(u.verdicts.valid & (said.request == out.request))]
             with m.If((out.position + 1)[:p.position_width] == stops[out.request]):
                 m.d.comb += Assert(out.last)
-        with m.If(u.emitted.valid & u.emitted.ready):
+        with m.If(u.emitted.valid & u.emitted.ready & ~out.empty):
             m.d.comb += ending.eq(out.last << out.request)
             m.d.sync += following[out.request].eq(following[out.request] + 1)
         m.d.sync += ended.eq(ended | ending)
@@ -155,7 +172,7 @@ class ManagerSpecification(Elaboratable):
             m.d.comb += Assert(~self.alive.bit_select(new.request, 1))
             m.d.sync += [self.alive.eq(self.alive | (1 << new.request)), following[new.request].eq(new.position),
                          stops[new.request].eq(new.stop)]
-        with m.If(u.verdicts.valid & u.verdicts.ready):
+        with m.If(u.verdicts.valid & u.verdicts.ready & self.legal):
             flag = 1 << said.request
             m.d.sync += ended.eq(ended & ~flag)
             with m.If(ended.bit_select(said.request, 1)):
@@ -163,9 +180,7 @@ class ManagerSpecification(Elaboratable):
 
     def _flags(self, m: Module) -> None:
         """The Manager's flags are what the streams say, and its counts are those of the flags."""
-        s = self.state
-        for flags, seen, count in ((s.alive, self.alive, s.alive_count),
-                                   (s.drafting, self.drafting, s.drafting_count),
-                                   (s.verifying, self.verifying, s.verifying_count)):
-            m.d.comb += [Assert(flags == seen), Assert(count == sum(Cat(flags)))]
-        m.d.comb += Assert((s.stale & ~s.drafting) == 0)
+        unit = self.parts.flags
+        for name, seen in (("alive", self.alive), ("drafting", self.drafting), ("verifying", self.verifying)):
+            m.d.comb += [Assert(unit.flags[name] == seen), Assert(getattr(unit, name) == sum(Cat(seen)))]
+        m.d.comb += Assert((unit.flags.stale & ~unit.flags.drafting) == 0)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal
 
 from rtl.manager import draft_controller
 from rtl.manager import layouts as manager_layouts
+from rtl.manager.layouts import DraftPolicy
 from rtl.manager.pools import layouts as pool_layouts
 from sim_models.params.manager.draft_controller import DraftControllerParams
 from tests.formal_tools import Proven, Violated, check
@@ -27,18 +28,21 @@ class Specification(Elaboratable):
         self.unit, self.p = unit, unit.p
         u = unit
         self.inputs = [
-            u.drafted.valid, u.drafted.payload, u.update.valid, u.update.payload, u.to_shared.ready, u.to_eager.ready,
-            u.verifying, u.behind, u.shared_room, u.policy, u.tau, u.max_draft, u.stop_at_end, u.end_token]
+            u.request, u.drafted.valid, u.drafted.payload, u.update.valid, u.update.payload, u.to_shared.ready,
+            u.to_eager.ready, u.verifying, u.behind, u.shared_room, u.policy, u.tau, u.max_draft,
+            u.stop_at_end, u.end_token]
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.unit = u = self.unit
         owner, token = AnyConst(self.p.request_width), u.drafted.payload
         taken = u.drafted.valid & u.drafted.ready
-        restart = u.update.valid & u.update.ready & (u.update.payload.request == owner) & u.update.payload.restart
+        restart = u.update.valid & u.update.ready & (u.request == owner) & u.update.payload.restart
         mine = u.decided & (u.decision.request == owner)
         one = 1 << (WIDTH - 1)
-        m.d.comb += u.ask.eq(owner)
+        request_before, asked = Signal(self.p.request_width), Signal()
+        m.d.sync += [request_before.eq(u.request), asked.eq(u.request == owner)]
+        m.d.comb += Assume(~(u.drafted.valid | u.update.valid) | (u.request == request_before))
 
         # H of a request: 1.0 after reset and restart, and never above what it was
         highest = Signal(WIDTH, init=one)
@@ -50,7 +54,7 @@ class Specification(Elaboratable):
 
         # A token comes out once, as it went in, in the second cycle behind and until it is taken
         inside, decided, shared = Signal(), Signal(), Signal()
-        held = Signal.like(token)
+        held, held_request = Signal.like(token), Signal(self.p.request_width)
         valid = u.to_shared.valid | u.to_eager.valid
         m.d.comb += [Assert(~(u.to_shared.valid & u.to_eager.valid)), Assert(valid == (inside & decided)),
                      Assert(~u.decided | valid)]
@@ -59,12 +63,20 @@ class Specification(Elaboratable):
         with m.If((u.to_shared.valid & u.to_shared.ready) | (u.to_eager.valid & u.to_eager.ready)):
             m.d.sync += inside.eq(0)
         with m.If(taken):
-            m.d.comb += Assert(~inside)
-            m.d.sync += [inside.eq(1), decided.eq(0), held.eq(token)]
+            m.d.comb += [Assert(~inside), Assert(~(u.update.valid & u.update.ready))]
+            m.d.sync += [inside.eq(1), decided.eq(0), held.eq(token), held_request.eq(u.request)]
         with m.If(valid):
             entry = u.to_shared.payload
-            m.d.comb += [Assert(entry.request == held.request), Assert(entry.token == held.token),
+            m.d.comb += [Assert(entry.request == held_request), Assert(entry.token == held.token),
                          Assert(entry.position == held.position), Assert(u.to_shared.valid == shared)]
+
+        # The threshold is that of the cycle in which the token was taken, the policy that of the next
+        tau, policy = Signal(WIDTH), Signal(2)
+        m.d.sync += policy.eq(u.policy)
+        with m.If(taken):
+            m.d.sync += tau.eq(u.tau)
+        with m.If(u.decided & (policy == DraftPolicy.CUMULATIVE.value)):
+            m.d.comb += Assert(u.decision.threshold == (u.h < tau))
 
         # What stops a draft for good lasts until its restart
         stopped = Signal()
@@ -74,7 +86,7 @@ class Specification(Elaboratable):
             m.d.sync += stopped.eq(stopped | reasons)
         with m.If(restart):
             m.d.sync += stopped.eq(0)
-        m.d.comb += Assert(~(stopped & u.may_draft))
+        m.d.comb += Assert(~(asked & stopped & u.may_draft))
         return m
 
 
@@ -109,11 +121,14 @@ def test_h_never_rises_and_tokens_go_where_they_should() -> None:
     ("m.If(initial | told.restart)", "m.If(told.restart)"),
     ("& ~self.behind", ""),
     ("idle & ~self.update.valid", "idle"),
-    ("~initial & ~busy & ~self.to_shared.valid", "~initial & ~busy"),
+    ("~written & ~self.to_shared.valid", "~written"),
+    ("~initial & ~busy & ~written", "~initial & ~busy"),
+    ("& ~(up & one_below)", ""),
     ("last.stopped | below | last.end", "below | last.end"),
-    ("~shown.stopped & ", ""),
+    ("~old.stopped & ", ""),
     ("self.to_eager.valid & ~self.to_eager.ready", "0"),
-], ids=["rounding", "above-one", "reset", "behind", "update", "overwritten", "forgotten", "asked", "dropped"])
+], ids=["rounding", "above-one", "reset", "behind", "update", "overwritten", "changed", "threshold", "forgotten",
+        "asked", "dropped"])
 def test_broken_controllers_are_noticed(change: tuple[str, str]) -> None:
     spec = controller(change)
     assert isinstance(check(spec, spec.inputs), Violated)

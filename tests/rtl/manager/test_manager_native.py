@@ -8,7 +8,7 @@ import pytest
 
 from sim_models.golden.manager import manager as golden
 from sim_models.golden.manager.draft_controller import CONFIDENCE, CUMULATIVE, FIXED
-from sim_models.golden.manager.manager import Switches
+from sim_models.golden.manager.manager import Inputs, Switches
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.specdec.costs import MappedCosts
 from sim_models.specdec.fixed import quantise
@@ -16,6 +16,7 @@ from sim_models.specdec.traces import RequestTrace
 from tb.manager.manager_engines import Engines, expected_texts, random_traces
 from tb.manager.manager_machine import Machine, play
 from tb.manager.manager_run import run_streams
+from tb.manager.unruly_engines import UnrulyEngines
 from tests.designs.run import BUILDS
 
 SMALL = ManagerParams(request_width=3, lane_width=1, entries=16, eager_entries=8, token_width=6, position_width=8)
@@ -96,6 +97,79 @@ def test_texts_are_those_of_the_target(entries: int) -> None:
         machine.restart(switches)
         run_streams(machine.sim, p, engines, 200_000, least=10)
         assert engines.texts == expected_texts(requests), (name, tau, capacity)
+
+
+@pytest.mark.parametrize("entries", [1, 16])
+def test_beats_that_nobody_asked_for_change_nothing(entries: int) -> None:
+    """Illegal tokens and verdicts are dropped and counted, in every cycle as the model has it; texts are right.
+
+    Requests that want no token are answered, each once.
+    """
+    p = POOLS.get(entries, SMALL)
+    machine = Machine(p, Switches(), BUILDS)
+    illegal = refused = 0
+    for seed in range(8):
+        gen = np.random.default_rng([seed, entries])
+        switches = _any_switches(gen, p)
+        requests = random_traces(gen, int(gen.integers(1, 9)), 12, end=switches.end_token)
+        slow = gen.integers(1, 100, 2)
+        engines = UnrulyEngines(p, float(gen.choice([0.01, 0.06])), requests,
+                                lambda *_, s=slow, g=gen: int(g.integers(1, s[0] + 1)),
+                                lambda *_, s=slow, g=gen: int(g.integers(1, 3 * s[1] + 1)), gen=gen)
+        model = golden.Manager(p, switches)
+        machine.restart(switches)
+        play(machine, engines, 60_000, ready=float(gen.choice([1, 0.5])), model=model)
+        model.check()
+        assert engines.texts == expected_texts(requests, switches.end_token), (seed, switches)
+        assert not engines.unwanted
+        counted = machine.counters
+        assert counted == model.counters, (seed, switches)
+        assert (counted["illegal"], counted["refused"]) == (engines.illegal, engines.refused)
+        assert counted["completed"] == len(engines.finished) + engines.refused
+        illegal, refused = illegal + engines.illegal, refused + engines.refused
+    assert illegal > 100
+    assert refused > 5
+
+
+@pytest.mark.parametrize(("request_", "accepted"), [(0, 0), (1, 0), (2, 0), (2, 31), (1, 5)],
+                         ids=["complete", "in no pass", "never sent", "never sent, many", "in no pass, many"])
+def test_one_illegal_verdict_stops_nothing(request_: int, accepted: int) -> None:
+    """It is taken after 4 cycles at rest; what was to come still comes, and nothing else is emitted."""
+    machine = Machine(SMALL, Switches(eager=False, tau=0x8000), BUILDS)
+    requests = random_traces(np.random.default_rng(2), 2, 8, right=(1.0,))
+    first, second = requests[:1], requests
+    engines = Engines(first, lambda *_: 9, lambda *_: 30, lanes=SMALL.lanes)
+    play(machine, engines, 10_000)
+    still = Inputs()
+    for n in range(4):
+        o = machine.step(dataclasses.replace(still, verdicts=(request_, accepted, 3, True)))
+        assert (o.verdicts_ready, o.emitted) == (n == 3, None)
+    assert not machine.steps(still, 4).busy
+    engines = Engines(second, lambda *_: 9, lambda *_: 30, lanes=SMALL.lanes)
+    play(machine, engines, 10_000)
+    assert engines.texts == expected_texts(second)
+    counted = machine.counters
+    assert (counted["illegal"], counted["completed"]) == (1, 3)
+
+
+def test_micro_batches_draft_in_turn() -> None:
+    """One draft engine, slower than verification, and the same texts in each micro-batch: all get on alike."""
+    p = SMALL.replace(lane_width=2)
+    machine = Machine(p, Switches(), BUILDS)
+    tokens = tuple(range(1, 41))
+    trace = RequestTrace((1,), tokens, tuple((t, 0x7000) for t in tokens), {})
+    engines = Engines([trace] * p.requests, lambda *_: 200, lambda *_: 50, lanes=p.lanes)
+    machine.restart(Switches(tau=0x1000, start=4, max_draft=4, dynamic=False))
+    play(machine, engines, 200_000)
+    assert engines.texts == expected_texts(engines.requests)
+    steps = [lane for kind, lane, _, _ in engines.intervals if kind == "draft"]
+    last = {lane: n for n, lane in enumerate(steps)}
+    whole = steps[:min(last.values()) - min(last.values()) % p.lanes]
+    assert len(whole) >= 40
+    # who waits is overtaken by nobody
+    assert whole == [0, 1, 2, 3] * (len(whole) // p.lanes)
+    ends = [max(n for n, served in enumerate(engines.passes) if r in served) for r in range(p.requests)]
+    assert min(ends) >= 0.9 * max(ends)
 
 
 def test_reset_at_random_cycles() -> None:

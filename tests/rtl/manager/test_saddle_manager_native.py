@@ -13,7 +13,7 @@ from sim_models.params.manager.saddle_manager import SaddleManagerParams
 from sim_models.specdec.fixed import ONE
 from tb.manager.manager_engines import Engines, expected_texts, random_traces
 from tb.manager.saddle_machine import SaddleMachine, play_logits
-from tb.manager.saddle_play import Feed, random_vector, vector
+from tb.manager.saddle_play import Feed, address, random_vector, vector
 from tests.designs.run import BUILDS
 
 SMALL = SaddleManagerParams(request_width=3, lane_width=1, entries=16, eager_entries=8, token_width=6,
@@ -46,7 +46,7 @@ def test_every_cycle_is_the_golden_models(number: int, machine: SaddleMachine) -
     engines = _engines(gen, 6, 8, switches.end_token)
     feed = Feed(SMALL, lambda _, token, __: random_vector(gen, token, 60))
     machine.restart(switches)
-    model = golden.SaddleManager(SMALL, switches.fitted(SMALL), interrupt=True)
+    model = golden.SaddleManager(SMALL, switches.fitted(SMALL), interrupt=True, error_interrupt=True)
     for _ in range(2 * SMALL.requests + 8):
         model.step(golden.Inputs(draft_ready=False, verify_ready=False, emitted_ready=False))
     play_logits(machine, engines, feed, 60_000, ready=float(gen.choice([1, 0.5])), model=model)
@@ -60,6 +60,55 @@ def test_every_cycle_is_the_golden_models(number: int, machine: SaddleMachine) -
     assert machine.steps(still, 3).irq
     machine.acknowledge(len(engines.finished))
     assert not machine.steps(still, 3).irq
+
+
+@pytest.mark.parametrize(("request_", "accepted"), [(0, 0), (7, 1), (7, 31)],
+                         ids=["complete", "never sent", "too many"])
+def test_an_illegal_verdict_is_dropped_counted_and_told(request_: int, accepted: int, machine: SaddleMachine) -> None:
+    """A verdict on a request that is in no pass: an error until it is acknowledged, and no text suffers."""
+    gen = np.random.default_rng(accepted)
+    machine.restart(Switches())
+    requests = random_traces(gen, 2, 6)
+    still = golden.Inputs()
+    for complete, _ in enumerate(range(2), 1):
+        engines = Engines(requests, lambda *_: 9, lambda *_: 40, lanes=SMALL.lanes)
+        play_logits(machine, engines, Feed(SMALL, lambda _, token, p: vector(token, p, 64)), 60_000)
+        assert engines.texts == expected_texts(requests)
+        machine.acknowledge(complete * len(requests))
+        assert not machine.steps(still, 3).irq
+        bad = golden.Inputs(verdicts=(request_, accepted, 1, True))
+        cycles = 1
+        while not machine.step(bad).verdicts_ready:
+            cycles += 1
+        assert cycles == 4
+        shown = machine.steps(still, 4)
+        assert (shown.irq, shown.busy, shown.emitted) == (True, False, None)
+        assert machine.counters["illegal"] == complete
+        assert machine.read(address(SMALL, "status")) >> 3 == 1
+        machine.acknowledge_errors(complete)
+        assert not machine.steps(still, 3).irq
+        assert machine.read(address(SMALL, "status")) >> 3 == 0
+
+
+def test_a_request_that_wants_nothing_is_answered(machine: SaddleMachine) -> None:
+    """An empty beat with its number and position, which counts as a completion and raises the interrupt."""
+    machine.restart(Switches())
+    for complete, (position, stop) in enumerate(((5, 5), (200, 3), (0, 0)), 1):
+        i, seen = golden.Inputs(requests=(3, position, stop, 9), emitted_ready=False), []
+        for _ in range(8):
+            o = machine.step(i)
+            assert not o.requests_ready
+        o = machine.step(dataclasses.replace(i, emitted_ready=True))
+        while not o.emitted:
+            o = machine.step(dataclasses.replace(i, emitted_ready=True))
+        seen.append(o.emitted)
+        assert seen == [(3, position, 0, 1, 1)]
+        assert o.requests_ready
+        assert machine.steps(golden.Inputs(), 5).irq
+        counted = machine.counters
+        assert (counted["refused"], counted["completed"], counted["emitted"]) == (complete, complete, 0)
+        machine.acknowledge(complete)
+        assert not machine.steps(golden.Inputs(), 3).irq
 
 
 def test_reset_at_random_cycles(machine: SaddleMachine) -> None:

@@ -27,7 +27,7 @@ class Inputs:
     start: int or None
         Capacity of a round.
     ineligible: frozenset of int
-        Requests that take no part in a round.
+        Requests that take no part in a round; they count for choices of the next cycle.
     """
 
     insert: Token | None = None
@@ -50,8 +50,6 @@ class Outputs:
     match: int
         A bit an entry; with count, locked, first and token of the request that was looked for in the cycle
         before, after what was done in that cycle. first and token are None where undefined.
-    candidate: int or None
-        The request that would be chosen; None where nobody is asked.
     """
 
     insert_ready: bool
@@ -67,7 +65,6 @@ class Outputs:
     used: int
     locked: int
     selecting: bool
-    candidate: int | None
 
 
 @dataclasses.dataclass
@@ -130,6 +127,7 @@ class SharedPool:
         self.leaving = self.unlocking = 0
         self.budget = 0
         self.turn: int | None = None            # request that grows older next
+        self.ineligible: frozenset[int] = frozenset()
         self.selected: Token | str | None = None
         self.seen: tuple[int, int, int, int | None, int | None] = (0, 0, 0, None, None)
 
@@ -170,7 +168,7 @@ class SharedPool:
         last = judging and self._verdict_ends(i)
         outputs = Outputs(
             insert_ready, flush_ready, last, start_ready, self.selected, *self.seen, self.used, self.locked,
-            self.selecting, best if choosing else None)
+            self.selecting)
 
         # The round's state as it was in this cycle decides what follows.
         ends, closes = self.selecting and over, self.ending and room
@@ -187,7 +185,7 @@ class SharedPool:
             self._judge(i)
         elif choosing:
             assert best is not None
-            self._choose(best, best not in i.ineligible)
+            self._choose(best, best not in self.ineligible)
         elif aging is not None:
             self._age(aging, i.aging)
         if ends:
@@ -197,7 +195,7 @@ class SharedPool:
         if start_ready and i.start is not None:
             self.selecting, self.budget = True, i.start
         self._look(i.look)
-        self.slot = slot
+        self.slot, self.ineligible = slot, i.ineligible
         self._take(i.insert if inserting else None, i.flush if flushing else None)
         return outputs
 
@@ -283,7 +281,7 @@ class SharedPool:
         self._change(request)
 
     def _age(self, request: int, limit: int) -> None:
-        """Make a request a round older; also puts ineligible ones back into the race."""
+        """Make a request a round older, if ages count; also puts ineligible ones back into the race."""
         age = self.ages[request] = min(self.ages[request] + 1, (1 << self.p.age_width) - 1)
         if self._pending(request):
             self._change(request, age if 0 < limit <= age else 0)

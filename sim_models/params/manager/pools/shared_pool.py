@@ -15,13 +15,13 @@ __all__ = ["SharedPoolParams"]
 class SharedPoolParams(PoolParams):
     """Parameters of the Shared Pool."""
 
-    aging_width: int = param(7, "bits of the number of rounds after which a request comes first", low=1, high=16,
-                             tag="ag")
+    aging_width: int = param(7, "bits of the number of rounds after which a request comes first, 0 for never", low=0,
+                             high=16, tag="ag")
 
     @property
     def age_width(self) -> int:
         """Bits of an age in rounds: enough for every request to be urgent and one served a round."""
-        return max(self.aging_width, self.request_width) + 1
+        return max(self.aging_width, self.request_width) + 1 if self.aging_width else 0
 
     @property
     def storage_bits(self) -> int:
@@ -30,7 +30,7 @@ class SharedPoolParams(PoolParams):
         key = self.tournament.key_width
         tree = sum((key + level) << (self.request_width - level) for level in range(self.request_width))
         entry = self.entry_bits - self.request_width + self.index_width + rows
-        request = 2 * (self.count_width + 1) + 3 * self.index_width + self.age_width + H_WIDTH
+        request = 3 * (self.count_width + 1) + 3 * self.index_width + self.age_width + H_WIDTH
         return self.entries * entry + self.requests * request + tree
 
     @property

@@ -9,13 +9,11 @@ from typing import Any
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Signal, Value
 
-from rtl.manager.pools.eager_pool import EagerPool
-from rtl.manager.pools.layouts import EagerAction
 from rtl.manager.pools.shared_pool import SharedPool
 from rtl.manager.pools.token_lists import TokenLists
 from rtl.manager.pools.tournament import Tournament
 
-__all__ = ["EagerSpecification", "ListsSpecification", "PoolSpecification", "TournamentSpecification"]
+__all__ = ["ListsSpecification", "PoolSpecification", "TournamentSpecification"]
 
 
 class _Watched:
@@ -86,11 +84,13 @@ class ListsSpecification(Elaboratable):
             m.d.sync += [turn.eq(turn + 1), awake.eq(turn.all())]
             m.d.comb += [u.clear.eq(1), Assume(u.request == turn), Assume(~(u.append | u.pop | u.drop))]
         m.d.comb += Assume(u.append + u.pop + u.drop <= 1)
+        used = Signal(p.count_width)
 
         lengths = Array(Signal(p.count_width, name=f"length_{r}") for r in range(p.requests))
         length = lengths[u.request]
+        m.d.comb += used.eq(sum(lengths))
         with m.If(u.append):
-            m.d.comb += Assume(~u.full)
+            m.d.comb += Assume(used < p.entries)
             m.d.sync += length.eq(length + 1)
         with m.If(u.pop):
             m.d.comb += Assume((length != 0) & (u.query == u.first))
@@ -101,7 +101,6 @@ class ListsSpecification(Elaboratable):
             m.d.comb += [
                 Assert(u.count == length), Assert(u.some == (length != 0)),
                 Assert(u.look_count == lengths[u.look_request]),
-                Assert(u.used == sum(lengths)), Assert(u.used <= p.entries), Assert(u.full == (u.used == p.entries)),
             ]
 
         owner = AnyConst(p.request_width)
@@ -161,9 +160,12 @@ class PoolSpecification(Elaboratable):
         beat = u.selected.payload
         chosen = u.selected.valid & room & ~beat.end & (beat.entry.request == owner)
         stays = told.bonus & (told.accepted == locked) & (owned.length > locked)
+        # it takes part if it did in the cycle before the choice
+        part = Signal(2)
+        m.d.sync += part.eq(Cat(u.eligible.bit_select(owner, 1), part))
         with m.If(chosen):
             m.d.sync += locked.eq(locked + 1)
-            m.d.comb += [Assert(locked < owned.length), Assert(_wears(beat.entry, owned.at(locked)))]
+            m.d.comb += [Assert(locked < owned.length), Assert(_wears(beat.entry, owned.at(locked))), Assert(part[1])]
         owned.put(insert, mark)
         owned.take(judged & stays, locked + 1)
         owned.clear((judged & ~stays) | flush)
@@ -223,52 +225,6 @@ class PoolSpecification(Elaboratable):
         m.d.sync += freed.eq(judged & u.full & (u.match_locked != 0))
         with m.If(freed):
             m.d.comb += Assert(~u.full)
-
-
-class EagerSpecification(Elaboratable):
-    """A slice of the Eager Pool with any offers and moves."""
-
-    def __init__(self, unit: EagerPool) -> None:
-        self.unit, self.p = unit, unit.p
-        self.mark = Signal()
-        u = unit
-        self.inputs = [u.insert.valid, u.insert.payload, u.command.valid, u.command.payload, u.move, u.move_request,
-                       u.moved.ready, self.mark]
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        m.submodules.unit = u = self.unit
-        p = self.p
-        owner = AnyConst(p.request_width)
-        m.d.comb += u.look.eq(owner)
-        owned = _Watched(m, p.count_width)
-        insert = u.insert.valid & u.insert.ready & (u.insert.payload.request == owner)
-        command = u.command.valid & u.command.ready & (u.command.payload.request == owner)
-        m.d.comb += Assume(~self.mark | (insert & ~owned.watching))
-        _marked(m, insert, u.insert.payload, self.mark)
-
-        # a token that moves is seen a cycle later
-        expected, marked = Signal(), Signal()
-        moving = u.moving & (u.move_request == owner)
-        m.d.sync += [expected.eq(moving), marked.eq(owned.at(0))]
-        with m.If(expected):
-            m.d.comb += Assert(u.moved.valid & (u.moved.payload.request == owner) & _wears(u.moved.payload, marked))
-        owned.put(insert, self.mark)
-        owned.take(moving | (command & (u.command.payload.action == EagerAction.DROP_FIRST) & (owned.length != 0)))
-        owned.clear(command & (u.command.payload.action == EagerAction.FLUSH))
-
-        # a look, the capacity, and progress: what shall move does, unless something else is done
-        awake, looked, length_then = Signal(), Signal(), Signal(p.count_width)
-        with m.If(u.command.ready):
-            m.d.sync += awake.eq(1)
-        m.d.sync += [looked.eq(awake | u.command.ready), length_then.eq(owned.length)]
-        with m.If(looked):
-            m.d.comb += Assert(u.look_count == length_then)
-        with m.If(u.command.ready & ~u.command.valid & ~(u.insert.valid & u.insert.ready) & u.move & u.moved.ready):
-            m.d.comb += Assert(u.moving | (u.move_request != owner) | (owned.length == 0))
-        m.d.comb += [Assert(u.used <= p.entries), Assert(~(u.insert.ready & u.full))]
-        _holds(m, u.moved)
-        return m
 
 
 class TournamentSpecification(Elaboratable):

@@ -17,6 +17,7 @@ from tb.manager.pools.pool_traffic import (
     Mix,
     Traffic,
     expected,
+    packed_eligible,
     packed_selected,
     packed_token,
     packed_verdict,
@@ -37,7 +38,7 @@ def _rows(numbers: list[int], width: int) -> np.ndarray:
     return np.frombuffer(b"".join(n.to_bytes(size, "little") for n in numbers), np.uint8).reshape(-1, size)
 
 
-def _driven(p: SharedPoolParams, i: Inputs, candidate: int | None) -> dict[str, int]:
+def _driven(p: SharedPoolParams, i: Inputs) -> dict[str, int]:
     """Values of the input ports."""
     return {
         "insert__valid": i.insert is not None, "insert__payload": packed_token(p, i.insert) if i.insert else 0,
@@ -45,14 +46,15 @@ def _driven(p: SharedPoolParams, i: Inputs, candidate: int | None) -> dict[str, 
         "verdict__valid": i.verdict is not None,
         "verdict__payload": packed_verdict(p, i.verdict) if i.verdict else 0,
         "start__valid": i.start is not None, "start__payload": i.start or 0,
-        "selected__ready": i.selected_ready, "eligible": candidate not in i.ineligible,
-        "aging": i.aging, "look": i.look}
+        "selected__ready": i.selected_ready, "eligible": packed_eligible(p, i), "look": i.look,
+        **({"aging": i.aging} if p.aging_width else {})}
 
 
 @pytest.mark.parametrize("mix", MIXES.values(), ids=MIXES)
-@pytest.mark.parametrize(("entries", "request_width"), [(1, 1), (2, 1), (7, 2), (64, 6), (512, 7)])
-def test_shared_pool_equals_its_model(entries: int, request_width: int, mix: Mix) -> None:
-    p = SharedPoolParams(entries=entries, request_width=request_width)
+@pytest.mark.parametrize(("entries", "request_width", "aging_width"), [
+    (1, 1, 7), (2, 1, 7), (7, 2, 7), (64, 6, 0), (512, 7, 7)])
+def test_shared_pool_equals_its_model(entries: int, request_width: int, aging_width: int, mix: Mix) -> None:
+    p = SharedPoolParams(entries=entries, request_width=request_width, aging_width=aging_width)
     sim = NativeSim(SharedPool(p), BUILDS, seed=entries)
     widths = {port.name: port.width for port in sim.library.ports}
     gen = np.random.default_rng([entries, request_width])
@@ -65,7 +67,7 @@ def test_shared_pool_equals_its_model(entries: int, request_width: int, mix: Mix
         outputs = []
         for cycle in range(2 * p.requests + 3000):
             inputs = traffic.draw(mix) if cycle else Inputs()
-            for name, value in _driven(p, inputs, model.candidate).items():
+            for name, value in _driven(p, inputs).items():
                 driven.setdefault(name, []).append(int(value))
             outputs.append(traffic.step(inputs))
         seen = sim.play({name: _rows(values, widths[name]) for name, values in driven.items()}, CHECKED)
@@ -89,9 +91,9 @@ def _hide(p: SharedPoolParams, got: list[Any], waking: bool) -> None:
         got[at] = packed_selected(p, "end")
 
 
-@pytest.mark.parametrize(("entries", "request_width"), [(512, 7), (7, 3), (100, 5)])
-def test_size_is_that_of_the_memories(entries: int, request_width: int) -> None:
-    p = SharedPoolParams(entries=entries, request_width=request_width)
+@pytest.mark.parametrize(("entries", "request_width", "aging_width"), [(512, 7, 7), (7, 3, 7), (100, 5, 0)])
+def test_size_is_that_of_the_memories(entries: int, request_width: int, aging_width: int) -> None:
+    p = SharedPoolParams(entries=entries, request_width=request_width, aging_width=aging_width)
     memories = re.findall(r"reg \[(\d+):0\] \w+ \[(\d+):0\];", emit(SharedPool(p)).verilog)
     bits = sum((int(width) + 1) * (int(depth) + 1) for width, depth in memories)
     # the two nodes under the root are registers
