@@ -422,6 +422,36 @@ async def kept_results_replace_a_block(dut: Any) -> None:
     await host.outputs([products[0] + psum, products[1] + products[2], products[4] + products[5]], "kept results")
 
 
+@bench_test(timeout_us=4000)
+async def a_streamed_block_waits_for_kept_results(dut: Any) -> None:
+    """Partial sums for one half come in while results of a command are written to the other: both are kept whole.
+
+    The memory has one write port. The last column group has the end of the results last.
+    """
+    await start(dut)
+    gen, p = rng(), params()
+    host = Host(dut, gen)
+    for m, words, tiles in [(m, words, tiles) for m in range(1, 9) for words in (1, 2, 3) for tiles in (1, 4)]:
+        m1, k1, n = fitting(p, m, words * p.rows, tiles * p.cols)
+        m2, k2, n2 = fitting(p, 16, 1, p.cols)
+        x1, w1 = host.operands(m1, k1, n)
+        x2, w2 = host.operands(m2, k2, n2)
+        psum = gen.integers(-99, 99, (m2, n2))
+        keeping = Command(m=m1, k=k1, n=n, keep=True)
+        adding = Command(m=m2, k=k2, n=n2, accumulate=STREAMED, activation_half=1, weight_half=1, psum_half=1)
+        taking = replace(keeping, keep=False, accumulate=KEPT)
+        for command, x, w in ((keeping, x1, w1), (adding, x2, w2), (taking, x1, w1)):
+            host.fill_operands(command, x, w)
+        host.send(keeping, adding, taking)
+        # at once, so that it waits, or at any cycle of the first command
+        await wait(int(gen.integers(cycles(p, m1, k1, n) + 2 * p.rows)) * int(gen.integers(3) != 0))
+        host.fill("psum", psum_block(p, psum))
+        name = f"M = {m1}, K = {k1}"
+        want = [Response("ok", cycles(p, *size)) for size in ((m1, k1, n), (m2, k2, n2), (m1, k1, n))]
+        compare_responses(await host.answers(3), want, name)
+        await host.outputs([x2 @ w2 + psum, 2 * (x1 @ w1)], name)
+
+
 @bench_test(timeout_us=2000)
 async def fills_run_ahead(dut: Any) -> None:
     """While a command works on one half, memories take blocks into the other, and a full one waits.

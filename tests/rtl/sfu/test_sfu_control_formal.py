@@ -4,8 +4,6 @@ Any row, operands, command and pause may come in any cycle. The lanes are not pa
 time behind the last word of the pass that looks for it. A control breaks the hardware.
 """
 
-import inspect
-import textwrap
 from typing import Any
 
 from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Mux, Signal
@@ -19,6 +17,7 @@ from sim_models.params.arith.float_multiplier import FloatMultiplierParams
 from sim_models.params.arith.reciprocal import ReciprocalParams
 from sim_models.params.sfu.buffer_die_sfu import BufferDieSfuParams
 from sim_models.spec.sfu import SfuError, SfuOp
+from tests.changed import changed
 from tests.formal_tools import Bounded, Proven, Violated, check
 
 
@@ -136,11 +135,7 @@ def _look(make: Any = SfuControl) -> Any:
 
 
 def _changed(old: str, new: str) -> Any:
-    text = textwrap.dedent(inspect.getsource(sfu_control))
-    assert text.count(old) == 1
-    space: dict[str, Any] = {"__name__": sfu_control.__name__}
-    exec(compile(text.replace(old, new), sfu_control.__file__, "exec"), space)
-    return space["SfuControl"]
+    return changed(sfu_control, old, new)["SfuControl"]
 
 
 def test_every_command_is_answered_once() -> None:
