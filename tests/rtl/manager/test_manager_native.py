@@ -16,6 +16,7 @@ from sim_models.specdec.traces import RequestTrace
 from tb.manager.manager_engines import Engines, expected_texts, random_traces
 from tb.manager.manager_machine import Machine, play
 from tb.manager.manager_run import run_streams
+from tb.manager.near_traces import near_thresholds
 from tb.manager.unruly_engines import UnrulyEngines
 from tests.designs.run import BUILDS
 
@@ -56,6 +57,15 @@ def _any_switches(gen: np.random.Generator, p: ManagerParams) -> Switches:
         tlm_attention=(16, 24)).fitted(p)
 
 
+def _near(gen: np.random.Generator, p: ManagerParams, switches: Switches) -> tuple[Switches, list[RequestTrace]]:
+    """Thresholds that differ from one load to the next, drafts whose H comes next to them, and every load."""
+    taus = tuple(int(tau) for tau in gen.permutation(8) * 0xE00 + gen.integers(0x200, 0xE00, 8))
+    switches = dataclasses.replace(switches, policy=CUMULATIVE, taus=taus if gen.random() < 0.7 else None,
+                                   tau=taus[0], max_draft=8, shared=True, eager=gen.random() < 0.7).fitted(p)
+    requests = random_traces(gen, p.requests, 16, end=switches.end_token, right=(0.9, 1.0))
+    return switches, [near_thresholds(r, taus[:5], gen) for r in requests]
+
+
 def _table(gen: np.random.Generator) -> tuple[int, ...]:
     """Thresholds for 1, 2, 3 to 4, 5 to 8, ... live requests."""
     return tuple(quantise(float(tau)) for tau in gen.choice(TAUS, 8))
@@ -65,10 +75,12 @@ def _table(gen: np.random.Generator) -> tuple[int, ...]:
 def test_every_cycle_is_the_golden_models(entries: int) -> None:
     p = POOLS.get(entries, SMALL)
     machine = Machine(p, Switches(), BUILDS)
-    for seed in range(12):
+    for seed in range(24):
         gen = np.random.default_rng(seed)
         switches = _any_switches(gen, p)
         requests = random_traces(gen, int(gen.integers(1, 9)), 16, end=switches.end_token)
+        if seed >= 12:
+            switches, requests = _near(gen, p, switches)
         engines, model = _engines(gen, p, requests), golden.Manager(p, switches)
         machine.restart(switches)
         play(machine, engines, 60_000, ready=float(gen.choice([1, 0.5])), model=model)
