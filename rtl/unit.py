@@ -14,7 +14,7 @@ from amaranth.lib import wiring
 from rtl.bus.registers import Register
 from sim_models.params.base import Params
 
-__all__ = ["Unit", "in_reset"]
+__all__ = ["Unit", "in_reset", "is_emitting"]
 
 
 class Unit(wiring.Component):
@@ -69,7 +69,7 @@ class Unit(wiring.Component):
 
     def elaborate(self, platform: Any) -> Any:
         """Elaborate in place, or as an instance when the platform is emitting Verilog."""
-        if hasattr(platform, "instance_of") and platform.current is not self:
+        if is_emitting(platform) and platform.current is not self:
             return platform.instance_of(self)
         return self.body(platform)
 
@@ -85,6 +85,11 @@ def _port_name(signature: Any, path: tuple[str | int, ...]) -> str:
                 signature = member.signature
                 separator = getattr(signature, "separator", separator)
     return name
+
+
+def is_emitting(platform: Any) -> bool:
+    """Whether a unit is elaborated for Verilog, and not in place for a simulation in Python or a proof."""
+    return hasattr(platform, "instance_of")
 
 
 def in_reset() -> Any:

@@ -1,9 +1,10 @@
 """The documentation's tables of areas and frequencies.
 
-``python -m scripts.synthesis_table`` prints the README's: the array in three modes on three device families, beside
-public designs (about five minutes: ECP5 is placed and routed); ``--readme FILE`` also puts it between the markers of
-that file. With ``--blocks FILE`` it is the table of the Manager's blocks instead, at their default sizes (half an
-hour), between the markers of FILE. ``--json FILE`` keeps its figures: what is there already is not measured again.
+``python -m scripts.synthesis_table`` prints the README's: the array in three modes on three device families, in
+plain Verilog and in the families' own multiplier blocks, beside public designs (about ten minutes: ECP5 is placed and
+routed); ``--readme FILE`` also puts it between the markers of that file. With ``--blocks FILE`` it is the table of
+the Manager's blocks instead, at their default sizes (half an hour), between the markers of FILE. ``--json FILE``
+keeps its figures: what is there already is not measured again.
 """
 
 import argparse
@@ -20,12 +21,15 @@ from sim_models.params.tile.engine.pe_array import PEArrayParams
 from speculoos.report import Report, write_atomic
 
 MODES = {"systolic only": {"dual_mode": False}, "vector-lane only": {"vector_only": True}, "**both modes**": {}}
+#: whether the multiplier blocks of the family are instantiated
+WAYS = {"plain Verilog": False, "family's blocks": True}
 #: 8 x 8 int8 arrays with the same Yosys and nextpnr: LUT a MAC (xcup, xc7, xcup without DSP), FF (xcup), MHz (ECP5)
 PUBLIC = {
     "axis-systolic-array (systolic)": (65.4, 33.4, 198.6, 6546, 99.8),
     "a public INT8 MXU (systolic)": (65.8, 33.8, 296.6, 3618, 75.3),
 }
-COLUMNS = ("8 x 8 array, int8", "LUT/MAC xcup", "LUT/MAC xc7", "LUT/MAC xcup, no DSP", "DSP", "FF xcup", "MHz ECP5")
+COLUMNS = ("8 x 8 array, int8", "LUT/MAC xcup", "LUT/MAC xc7", "LUT/MAC xcup, no DSP", "LUTRAM xcup", "DSP",
+           "FF xcup", "MHz ECP5")
 #: blocks of the Manager, small ones first
 MANAGER = ("axi_lite", "intensity_scheduler", "manager_registers", "draft_controller", "softmax_unit",
            "shared_pool", "manager")
@@ -34,21 +38,30 @@ _MARKED = re.compile(r"(<!-- synthesis -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def measure(report: Report) -> str:
     """Synthesise and make the table, in Markdown."""
-    units = {name: PEArray(PEArrayParams(**mode)) for name, mode in MODES.items()}
-    figures: dict[str, list[dict[str, Any]]] = {}
-    for name, target, dsp in (("xcup", "xcup", True), ("xc7", "xc7", True), ("no_dsp", "xcup", False),
-                              ("ecp5", "ecp5", True)):
-        with report.status(f"synthesising for {target}") as tell:
-            figures[name] = compare(units, target, progress=tell, dsp=dsp, place=target == "ecp5")
-    rows = [[name, *(figures[t][i]["lut_per_mac"] for t in ("xcup", "xc7", "no_dsp")), figures["xcup"][i]["dsp"],
-             figures["xcup"][i]["ff"], figures["ecp5"][i]["fmax_mhz"]] for i, name in enumerate(MODES)]
-    rows += [[name, *lut, 64, ff, mhz] for name, (*lut, ff, mhz) in PUBLIC.items()]
+    rows: list[list[Any]] = []
+    relative: dict[str, str] = {}
+    for way, blocks in WAYS.items():
+        figures: dict[str, list[dict[str, Any]]] = {}
+        for target in TARGETS:
+            units = {name: PEArray(PEArrayParams(family=target if blocks else "generic", **mode))
+                     for name, mode in MODES.items()}
+            with report.status(f"synthesising {way} for {target}") as tell:
+                figures[target] = compare(units, target, progress=tell, place=target == "ecp5")
+            if target == "xcup" and not blocks:
+                with report.status(f"synthesising {way} without DSP") as tell:
+                    figures["no DSP"] = compare(units, target, progress=tell, dsp=False)
+        for i, name in enumerate(MODES):
+            xcup, xc7, ecp5 = (figures[target][i] for target in ("xcup", "xc7", "ecp5"))
+            without = "" if blocks else figures["no DSP"][i]["lut_per_mac"]
+            rows.append([f"{name}, {way}", xcup["lut_per_mac"], xc7["lut_per_mac"], without, xcup["lutram"],
+                         xcup["dsp"], xcup["ff"], ecp5["fmax_mhz"]])
+        for target in ("xcup", "xc7"):
+            both = figures[target][2]["relative"]
+            relative[f"{target}, {way}"] = ", ".join(f"{r.upper()} {both[r]:+.1%}" for r in ("lut", "ff", "dsp"))
+    rows += [[name, *lut, "", 64, ff, mhz] for name, (*lut, ff, mhz) in PUBLIC.items()]
     text = _table(COLUMNS, rows)
-    text += "\nBoth modes over systolic only (SPECTRA, whole tile: LUT +82%, FF +79%, DSP +10.4%):\n"
-    for target in ("xcup", "xc7"):
-        both = figures[target][2]["relative"]
-        text += f"{target} {', '.join(f'{key.upper()} {both[key]:+.1%}' for key in ('lut', 'ff', 'dsp'))}.\n"
-    return text
+    text += "\nBoth modes over systolic only (SPECTRA, whole tile: LUT +82%, FF +79%, DSP +10.4%):\n\n"
+    return text + "".join(f"- {name}: {more}\n" for name, more in relative.items())
 
 
 def measure_blocks(report: Report, kept: Path | None) -> str:

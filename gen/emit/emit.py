@@ -10,6 +10,7 @@ reach its registers and must not be used; ``DomainRenamer`` works.
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.back import rtlil  # pyright: ignore[reportAttributeAccessIssue]
@@ -22,6 +23,7 @@ from gen.emit.names import check_name, distinct, plain_names
 from gen.emit.process import scratch
 from gen.emit.yosys import run_yosys
 from gen.errors import EmitError, ToolError
+from rtl.primitives.models import MODELS
 from rtl.unit import Unit
 
 __all__ = ["Design", "Port", "emit", "to_rtlil"]
@@ -65,11 +67,18 @@ class Design:
     values: dict[str, dict[str, dict[int, str]]]
     #: the top as it was described: its signature, parameters, docstring and registers
     unit: Unit
+    #: text of a model for simulation of each vendor's block that is instantiated; synthesis tools know the block
+    models: dict[str, str]
 
     @property
     def verilog(self) -> str:
-        """All modules in one text."""
+        """All modules in one text, for synthesis."""
         return "\n".join(self.modules.values())
+
+    @property
+    def simulation(self) -> str:
+        """All modules and the models of vendors' blocks in one text, for simulation."""
+        return "\n".join([*self.models.values(), *self.modules.values()])
 
 
 def emit(unit: Unit) -> Design:
@@ -99,7 +108,8 @@ def emit(unit: Unit) -> Design:
         blocks={n: d.unit.block for n, d in done.items()},
         params={n: dataclasses.asdict(d.unit.params) for n, d in done.items()},
         origins={n: origins for n, (_, origins) in finished.items()},
-        values={n: _values(done[n], origins) for n, (_, origins) in finished.items()}, unit=unit)
+        values={n: _values(done[n], origins) for n, (_, origins) in finished.items()}, unit=unit,
+        models={n: MODELS[n] for n in sorted({n for d in done.values() for n in d.blocks})})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +121,8 @@ class _Done:
     rtlil: str
     ports: tuple[Port, ...]
     children: tuple[str, ...]
+    #: vendors' blocks that it instantiates
+    blocks: tuple[str, ...]
 
     @property
     def stub(self) -> str:
@@ -151,7 +163,8 @@ class Emitter:
         if other:
             raise EmitError(f"the modules {other} and {name} differ in case alone, which VHDL and many file "
                             f"systems do not tell apart: rename one of them")
-        self.done[name] = _Done(name, unit, text, ports, children)
+        blocks = tuple(sorted({*MODELS} & {*_CELL.findall(text)}))
+        self.done[name] = _Done(name, unit, text, ports, children, blocks)
         return self.done[name]
 
     def instance_of(self, unit: Unit) -> Instance:
@@ -273,6 +286,7 @@ def _check_memories(name: str, text: str) -> None:
                             f"every memory can have: write them at start-up instead")
 
 
+_CELL = re.compile(r"(?m)^  cell \\(\w+) ")
 _WIRE = re.compile(r"(?m)^  wire width (\d+) (input|output) \d+  (signed )?\\(\S+)$")
 
 
@@ -310,7 +324,9 @@ def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
             source = f"{name}.il"
             named = re.sub(r"(?m)^(  (?:wire|memory) .*\\(\S+))$", r'  attribute \\hdlname "\2"\n\1', d.rtlil)
             (folder / source).write_text(named + "".join(done[c].stub for c in d.children))
-            jobs[name] = _script(source, name, d.rtlil)
+            for block in d.blocks:
+                (folder / f"{block}.model.v").write_text(MODELS[block])
+            jobs[name] = _script(source, name, d.rtlil, d.blocks)
         try:
             run_yosys(jobs, folder)
         except ToolError as error:
@@ -318,9 +334,10 @@ def _finish(done: dict[str, _Done]) -> dict[str, tuple[str, dict[str, str]]]:
         return {name: _clean(name, (folder / f"{name}.v").read_text()) for name in done}
 
 
-def _script(source: str, name: str, text: str) -> list[str]:
+def _script(source: str, name: str, text: str, blocks: Sequence[str]) -> list[str]:
     noise = " ".join(f"-remove {a}" for a in sorted({"full_case", *_NOISE.findall(text)} - {"init"}))
     return [
+        *(f"read_verilog -lib {block}.model.v" for block in blocks),
         f"read_rtlil {source}", f"hierarchy -check -top {name}",
         "proc -norom", "pmuxtree", "flatten -noscopeinfo", f"hierarchy -check -top {name}",
         f"attrmap {noise}", f"attrmap -modattr {noise}",
@@ -352,6 +369,6 @@ def _clean(name: str, text: str) -> tuple[str, dict[str, str]]:
     text = text.replace(" = ! ", " = ~| ")      # linters dislike the logical NOT of several bits
     if not re.match(rf"(?:\(\*[^\n]*\n)*module {name}\(", text) or text.count("\nendmodule\n") != 1:
         raise EmitError(f"Yosys wrote something else than the one module {name}", 1)
-    if not re.search(r"(?m)^  (?:assign|always|initial|\w+ \w+ \()", text):
+    if not re.search(r"(?m)^  (?:assign|always|initial|(?:\w+|\)) \w+ \()", text):
         raise EmitError(f"module {name} would be empty: it needs ports and something that drives them")
     return text, origins

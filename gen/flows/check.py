@@ -82,9 +82,10 @@ def check_yosys(design: Design) -> None:
         Yosys refuses it.
     """
     with scratch() as folder:
-        files = " ".join(_write(design, folder))
-        run_yosys({design.top: [f"read_verilog {files}", f"hierarchy -check -top {design.top}", "proc",
-                                "check -assert"]}, folder)
+        _write(design, folder)
+        run_yosys({design.top: [*(f"read_verilog -lib {name}.v" for name in design.models),
+                                *(f"read_verilog {name}.v" for name in design.modules),
+                                f"hierarchy -check -top {design.top}", "proc", "check -assert"]}, folder)
 
 
 #: all checks by the tool's name
@@ -97,7 +98,7 @@ _TYPED, _PASTED = "speculoos_typed", "speculoos_pasted"
 
 
 def _write(design: Design, folder: pathlib.Path, typed: bool = False, pasted: bool = False) -> list[str]:
-    files = {f"{name}.v": text for name, text in design.modules.items()}
+    files = {f"{name}.v": text for name, text in (design.models | design.modules).items()}
     if typed:
         files = {f"{design.top}_pkg.sv": package(design), **files, f"{_TYPED}.sv": typed_wrapper(design, _TYPED)}
     if pasted:

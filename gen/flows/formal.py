@@ -42,10 +42,11 @@ def prove_equivalent(unit: Unit, design: Design, *, timeout: float = 600,
     with scratch() as folder:
         (folder / "gold.il").write_text(to_rtlil(unit, design.top))
         (folder / "gate.v").write_text(
-            "".join(renamed(text, design.origins[name]) for name, text in design.modules.items()))
+            "".join([*design.models.values(),
+                     *(renamed(text, design.origins[name]) for name, text in design.modules.items())]))
         (folder / "registers").write_text(
             "".join(f"{design.top}/\\{path}{name}\n" for path, module in _paths(design, design.top)
-                    for name in design.origins[module].values()))
+                    for name in _registers(design, module)))
         log = run_yosys({design.top: _script(design)}, folder, timeout=timeout, progress=progress)
         _compare_initial(design.top, *((folder / f"{side}.init").read_text() for side in ("gold", "gate")))
     unproven = re.findall(r"Unproven \$equiv \S+ \\(\S+)_gold", log[design.top])
@@ -62,6 +63,13 @@ def _paths(design: Design, module: str, path: str = "") -> Iterator[tuple[str, s
     yield path, module
     for instance, child in design.instances[module]:
         yield from _paths(design, child, f"{path}{instance}.")
+
+
+def _registers(design: Design, module: str) -> Iterator[str]:
+    """Hierarchical names of a module's registers, and its outputs if a vendor's block may hold their registers."""
+    yield from design.origins[module].values()
+    if any(f"  {block} #(" in design.modules[module] for block in design.models):
+        yield from (port.name for port in design.ports[module] if port.direction == "output")
 
 
 def _script(design: Design) -> list[str]:

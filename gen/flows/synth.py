@@ -34,6 +34,8 @@ class Target:
     no_dsp: str
     #: for each resource, how many of it each kind of cell takes
     cells: Mapping[str, Mapping[str, int]]
+    #: the block that a design made for this family instantiates
+    block: str
 
 
 def _same(count: int, *cells: str) -> dict[str, int]:
@@ -67,10 +69,12 @@ _ECP5 = {
 
 TARGETS = {t.name: t for t in (
     Target("xcup", "AMD UltraScale+",
-           "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}", " -nodsp", _XILINX),
+           "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}", " -nodsp", _XILINX,
+           "DSP48E2"),
     Target("xc7", "AMD 7 series",
-           "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top {top}", " -nodsp", _XILINX),
-    Target("ecp5", "Lattice ECP5", "synth_ecp5 -top {top}", " -nodsp", _ECP5),
+           "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top {top}", " -nodsp", _XILINX,
+           "DSP48E1"),
+    Target("ecp5", "Lattice ECP5", "synth_ecp5 -top {top}", " -nodsp", _ECP5, "MULT18X18D"),
 )}
 RESOURCES = tuple(_XILINX)
 
@@ -106,12 +110,13 @@ def synthesize(unit: Unit | Design, target: str, *, place: bool = False, dsp: bo
         shift registers; neither is in ``lut``), ``ff``, ``dsp``, ``bram`` (18 Kb blocks: a RAMB36 is two, a
         DP16KD one), ``uram``, ``carry`` (CARRY4, CCU2C), ``fmax_mhz`` (slowest clock; None when not placed or
         without registers). For a unit with ``rows`` and ``cols`` also ``lut_per_mac``, ``ff_per_mac`` and
-        ``dsp_per_mac``. Yosys leaves accumulators outside the DSP blocks of xcup: an upper bound for LUTs.
+        ``dsp_per_mac``. Yosys leaves accumulators outside the DSP blocks of xcup: an upper bound for LUTs of a
+        design that does not instantiate the blocks (``family`` of the PE).
 
     Raises
     ------
     UserError
-        No such target, or ``place`` where it is not possible.
+        No such target, ``place`` where it is not possible, or the design is made of another family's blocks.
     ToolError
         A tool is missing, failed or ran out of time.
     """
@@ -122,6 +127,11 @@ def synthesize(unit: Unit | Design, target: str, *, place: bool = False, dsp: bo
     if place:
         require("nextpnr-ecp5")
     design = unit if isinstance(unit, Design) else emit(unit)
+    foreign = sorted(design.models.keys() - ({TARGETS[target].block} if target in TARGETS and dsp else set()))
+    if foreign:
+        where = target if dsp else f"{target} without DSP blocks"
+        raise UserError(f"{design.top} is made of {foreign[0]} blocks, which {where} does not have: "
+                        f"set family = generic")
     if target == CELL_TARGET:
         return synthesize_cells(design, timeout=timeout, progress=progress)
     family = TARGETS[target]

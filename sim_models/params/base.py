@@ -78,7 +78,7 @@ class Params:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value != (getattr(base, field.name) if base else field.default):
-                tag = field.metadata["tag"] or field.name
+                tag = field.name if field.metadata["tag"] is None else field.metadata["tag"]
                 name += f"_{tag}{int(value) if isinstance(value, bool) else value}"
         if len(name) <= _LONGEST_NAME:
             return name

@@ -122,7 +122,7 @@ def mutants(unit: Unit, count: int, seed: int, build_root: Path, *,
 
     design = emit(unit)
     with scratch() as work:
-        (work / "design.v").write_text(design.verilog)
+        (work / "design.v").write_text(design.simulation)
         _yosys(_LIST, work, design.top, str(2 * count), str(seed),
                " ".join(["*", *(f"c:{pattern} %d" for pattern in without)]))
         fixed = _fixed((work / "design.il").read_text())

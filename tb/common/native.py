@@ -162,7 +162,7 @@ class NativeSim:
 
             design = emit(unit)
             modules = [name for name, block in design.blocks.items() if block in once and name != design.top]
-            self.library = compile_native(design.verilog, design.top, unit_ports(unit), build_root, modules)
+            self.library = compile_native(design.simulation, design.top, unit_ports(unit), build_root, modules)
         self._lib = _bind(self.library.path)
         self._sim = ctypes.c_void_p(self._lib.sim_new(seed & 0xFFFFFFFF))
         self._number = {p.name: i for i, p in enumerate(self.library.ports)}

@@ -173,7 +173,7 @@ def build(unit: Unit, *, waves: Recording | None = None, build_root: Path, contr
     trace = {"": [], "vcd": ["--trace"], "fst": ["--trace-fst"]}[kind]
     modules = [name for name, block in design.blocks.items() if block in once and name != design.top]
     flags = [*_FLAGS, *trace, *(["--hierarchical"] if modules else [])]
-    verilog = _traced(design, waves) if waves else design.verilog
+    verilog = _traced(design, waves) if waves else design.simulation
     if modules:
         verilog, apart = compiled_once(verilog, modules)
         control += apart
@@ -213,7 +213,7 @@ def _traced(design: Design, waves: Recording) -> str:
     """Verilog that records what was asked for."""
     modules = {name: text if waves.nets else with_quiet_nets(text) for name, text in design.modules.items()}
     modules[design.top] = with_fields(design, modules[design.top])
-    return "\n".join(modules.values())
+    return dataclasses.replace(design, modules=modules).simulation
 
 
 def _compile_fast(folder: Path) -> None:

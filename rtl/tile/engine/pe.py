@@ -21,8 +21,12 @@ the array's collector subtracts what the sum was when the tile began, which is e
 the accumulator is nothing but an adder and a register, which FPGA multiplier blocks absorb.
 Vector-lane: the weight comes from the PE's own bank, the product is added to the sum of the PE above.
 
-Latency: 2 cycles from ``activation`` and ``weight`` to ``sum``.
-Throughput: one product a cycle, always.
+``family`` names the devices whose multiplier block the PE is written in. Generic: plain Verilog for any device.
+``ecp5``: the block of Lattice registers activation, weight and product. ``xc7``, ``xcup``: a DSP48 of AMD holds the
+whole PE but the weight's register for the PE below, and takes the second mode without logic beside it.
+
+Latency: 2 cycles from ``weight`` to ``sum``, and from ``activation``; 3 from ``activation`` where it is registered in
+the block. Throughput: one product a cycle, always.
 """
 
 from typing import Any
@@ -30,8 +34,10 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
+from rtl.primitives.pe_multiplier import PEMultiplier
+from rtl.primitives.pe_multiply_add import PEMultiplyAdd
 from rtl.unit import Unit
-from sim_models.params.tile.engine.pe import PEParams
+from sim_models.params.tile.engine.pe import DSP48_FAMILIES, PEParams
 
 __all__ = ["PE"]
 
@@ -42,7 +48,7 @@ class PE(Unit):
     Members
     -------
     activation: In(signed(operand_width))
-        Registered outside; pairs with the current ``weight``.
+        Generic: registered outside, pairs with the current ``weight``. Other families: pairs with the next one.
     above_weight: In(signed(operand_width))
         Next weight in systolic mode.
     bank_weight: In(signed(operand_width))
@@ -55,7 +61,8 @@ class PE(Unit):
     add_above: In(1)
         Selects vector-lane mode at the adder, two cycles after ``load_bank``.
     weight: Out(signed(operand_width))
-        The weight register: what is multiplied, and the next weight of the PE below.
+        The weight register: what is multiplied, and the next weight of the PE below. With two modes in a DSP48 it is
+        the last one from above, whatever is multiplied.
     sum: Out(signed(acc_width))
         The accumulator, modulo 2^acc_width.
     """
@@ -90,6 +97,10 @@ class PE(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         p = self.p
+        if p.family in DSP48_FAMILIES:
+            self._one_block(m)
+            return m
+
         if not p.vector:
             next_weight, addend = self.above_weight, self.sum
         elif not p.systolic:
@@ -101,7 +112,25 @@ class PE(Unit):
         m.d.sync += self.weight.eq(next_weight)
 
         product = Signal(signed(2 * p.operand_width))
-        m.d.sync += product.eq(self.activation * self.weight)
+        if p.family == "generic":
+            m.d.sync += product.eq(self.activation * self.weight)
+        else:
+            m.submodules.multiplier = multiplier = PEMultiplier(p)
+            m.d.comb += [multiplier.activation.eq(self.activation), multiplier.weight.eq(next_weight),
+                         product.eq(multiplier.product)]
 
         m.d.sync += self.sum.eq(product + addend)
         return m
+
+    def _one_block(self, m: Module) -> None:
+        """A DSP48 holds everything but the weight's register for the PE below."""
+        p = self.p
+        m.submodules.multiply_add = block = PEMultiplyAdd(p)
+        m.d.comb += [block.activation.eq(self.activation), self.sum.eq(block.sum)]
+        if p.systolic:
+            m.d.comb += block.above_weight.eq(self.above_weight)
+        if p.vector:
+            m.d.comb += [block.bank_weight.eq(self.bank_weight), block.above_sum.eq(self.above_sum)]
+        if p.systolic and p.vector:
+            m.d.comb += [block.load_bank.eq(self.load_bank), block.add_above.eq(self.add_above)]
+        m.d.sync += self.weight.eq(self.above_weight if p.systolic else self.bank_weight)

@@ -122,15 +122,17 @@ class PEArray(Unit):
         above: list[PE] = []
         for i in range(p.rows):
             activation: Any = self.activation[i]
+            operand = activation
             row: list[PE] = []
             for j in range(p.cols):
                 group = j // p.columns_per_hop
                 if j % p.columns_per_hop == 0:
                     hop = Signal(signed(p.operand_width), name=f"hop_{i}_{group}")
                     m.d.sync += hop.eq(activation)
+                    operand = activation if p.registers_activation else hop
                     activation = hop
                 m.submodules[f"pe_{i}_{j}"] = pe = PE(p.pe)
-                m.d.comb += pe.activation.eq(activation)
+                m.d.comb += pe.activation.eq(operand)
                 if p.systolic:
                     m.d.comb += pe.above_weight.eq(above[j].weight if i else self.weight[j])
                 if p.vector:
@@ -179,46 +181,45 @@ class PEArray(Unit):
         for group in range(p.groups):
             delayed = Signal(len(control), name=f"control_{group + 1}")
             m.d.sync += delayed.eq(control)
-            _collector_group(self, m, group, sums, row=control[2:], control=delayed)
+            _collector_group(self, m, group, sums, first=control, then=delayed)
             control = delayed
 
 
-def _collector_group(array: PEArray, m: Module, group: int, sums: list[list[Signal]], *, row: Any,
-                     control: Any) -> None:
-    """The collectors of one column group: ``row`` picks a sum, a cycle later ``control`` says what to do.
+def _collector_group(array: PEArray, m: Module, group: int, sums: list[list[Signal]], *, first: Any,
+                     then: Any) -> None:
+    """The collectors of one column group; ``first`` is {draining, keep, row}, ``then`` the same a cycle later.
 
-    ``control`` is {draining, keep, row}.
+    In the first cycle a sum is picked, and what it was one tile ago; in the next the result is formed.
     """
     p = array.p
     columns = range(group * p.columns_per_hop, min((group + 1) * p.columns_per_hop, p.cols))
-    draining, keep = control[0], control[1]
+    draining, keep = then[0], then[1]
     acc = unsigned(p.acc_width)
-    before: Any = None
+    old: Any = None
     write: Any = None
     if p.systolic:
-        # The sums one tile ago: small, read asynchronously, written in the same cycle.
+        # The sums one tile ago. A tile has at least two rows, so that none is read in the cycle that writes it.
         m.submodules[f"before_{group}"] = memory = Memory(
             shape=data.ArrayLayout(acc, len(columns)), depth=p.rows, init=[])
-        read, write = memory.read_port(domain="comb"), memory.write_port()
-        m.d.comb += [read.addr.eq(control[2:]), write.addr.eq(control[2:]), write.en.eq(draining)]
-        before = read.data
+        read, write = memory.read_port(), memory.write_port()
+        m.d.comb += [read.addr.eq(first[2:]), write.addr.eq(then[2:]), write.en.eq(draining)]
+        old = read.data
     for lane, j in enumerate(columns):
         seen = Signal(acc, name=f"seen_{j}")
         result = array.result[j]
         if p.systolic:
-            m.d.sync += seen.eq(pick([r[j] for r in sums], row))
+            m.d.sync += seen.eq(pick([r[j] for r in sums], first[2:]))
             m.d.comb += write.data[lane].eq(seen)
         else:
             m.d.sync += seen.eq(sums[-1][j])
-        # seen + result, seen - before = seen + ~before + 1, or seen alone: one adder, whose lowest bit is the
-        # carry in.
+        # seen + result, seen - old = seen + ~old + 1, or seen alone: one adder, whose lowest bit is the carry in.
         second = Signal(acc, name=f"second_{j}")
         if not p.vector:
-            m.d.comb += second.eq(Mux(keep, ~before[lane], 0))
+            m.d.comb += second.eq(Mux(keep, ~old[lane], 0))
         elif not p.systolic:
             m.d.comb += second.eq(Mux(keep, result, 0))
         else:
-            m.d.comb += second.eq(Mux(keep, Mux(draining, ~before[lane], result), 0))
+            m.d.comb += second.eq(Mux(keep, Mux(draining, ~old[lane], result), 0))
         m.d.sync += result.eq((Cat(1, seen) + Cat(draining & keep, second))[1:])
 
 

@@ -137,7 +137,7 @@ class EngineMeter:
     def __init__(self, p: ComputeEngineParams, build_root: Path, *, seed: int = 1,
                  design: Design | None = None) -> None:
         self.p = p
-        library = design and compile_native(design.verilog, design.top, unit_ports(ComputeEngine(p)), build_root)
+        library = design and compile_native(design.simulation, design.top, unit_ports(ComputeEngine(p)), build_root)
         self.host = EngineHost(p, build_root, seed=seed, library=library)
         self.compared = 0
 

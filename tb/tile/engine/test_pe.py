@@ -17,6 +17,9 @@ VARIANTS: dict[str, dict[str, object]] = {
     "narrow": {"operand_width": 2, "acc_width": 4},
     "wide": {"operand_width": 16, "acc_width": 48},
     "tight": {"operand_width": 8, "acc_width": 16},
+    **{f"{family}_{name}": {"family": family, **modes} for family in ("ecp5", "xc7", "xcup")
+       for name, modes in (("both", {}), ("systolic", {"dual_mode": False}), ("vector", {"vector_only": True}),
+                           ("wide", {"operand_width": 16, "acc_width": 48}))},
 }
 
 

@@ -29,6 +29,9 @@ VARIANTS: dict[str, dict[str, object]] = {
     "4x2": {"rows": 4, "cols": 2, "columns_per_hop": 1},
     "2x16": {"rows": 2, "cols": 16, "columns_per_hop": 2},
     "16x1": {"rows": 16, "cols": 1},
+    "4x2_ecp5": {"rows": 4, "cols": 2, "columns_per_hop": 1, "family": "ecp5"},
+    "4x3_xc7": {"rows": 4, "cols": 3, "family": "xc7"},
+    "3x5_xcup": {"rows": 3, "cols": 5, "columns_per_hop": 3, "operand_width": 4, "acc_width": 9, "family": "xcup"},
     "3x5": {"rows": 3, "cols": 5, "columns_per_hop": 3, "operand_width": 4, "acc_width": 9},
 }
 

@@ -4,9 +4,10 @@ import dataclasses
 
 from sim_models.params.base import ParamError, Params, param
 
-__all__ = ["PEParams", "accumulator_width", "largest_k"]
+__all__ = ["DSP48_FAMILIES", "PEParams", "accumulator_width", "largest_k"]
 
-
+#: families whose DSP48 block holds a whole PE
+DSP48_FAMILIES = ("xc7", "xcup")
 
 def largest_k(operand_width: int, acc_width: int) -> int:
     """Largest K whose dot product can never overflow ``acc_width`` signed bits.
@@ -28,6 +29,8 @@ class _ArrayParams(Params):
     acc_width: int = param(25, "bits of a PE's signed running accumulator", low=4, high=48, tag="acc")
     dual_mode: bool = param(True, "both modes; false elaborates the systolic-only baseline", tag="dual")
     vector_only: bool = param(False, "elaborate the vector-lane-only baseline", tag="vector")
+    family: str = param("generic", "devices whose multiplier blocks the PEs are made of; generic: any device",
+                        choices=("generic", "ecp5", "xc7", "xcup"), tag="")
 
     @property
     def systolic(self) -> bool:
@@ -38,6 +41,11 @@ class _ArrayParams(Params):
     def vector(self) -> bool:
         """Whether the vector-lane mode is built."""
         return self.dual_mode or self.vector_only
+
+    @property
+    def registers_activation(self) -> bool:
+        """Whether a PE registers its activation itself, in the family's multiplier block."""
+        return self.family != "generic"
 
     def validate(self) -> None:
         if self.vector_only and not self.dual_mode:

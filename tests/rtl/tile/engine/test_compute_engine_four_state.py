@@ -83,7 +83,7 @@ def test_everything_that_counts_is_known(engine: str, rate: int, tmp_path: Path)
     for s, rows in beats.items():
         words = [f"{int.from_bytes(bytes(row), 'little'):0{widths[f'{s}__payload']}b}" for row in rows]
         (tmp_path / f"{s}.mem").write_text("\n".join(words or ["0"]) + "\n")
-    (tmp_path / "design.v").write_text(design.verilog)
+    (tmp_path / "design.v").write_text(design.simulation)
     (tmp_path / "bench.v").write_text(_bench(p, session, beats, design, rate))
     subprocess.run(["iverilog", "-g2005", "-o", "sim", "-s", "bench", "bench.v", "design.v"], cwd=tmp_path,
                    check=True)
