@@ -68,7 +68,7 @@ class Design:
     #: the top as it was described: its signature, parameters, docstring and registers
     unit: Unit
     #: text of a model for simulation of each vendor's block that is instantiated; synthesis tools know the block
-    models: dict[str, str]
+    models: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def verilog(self) -> str:

@@ -10,7 +10,7 @@ from gen.config.schema import CLOCK_MHZ
 from gen.emit.emit import Design
 from gen.errors import UserError
 from gen.products.constraints import constraint_files
-from gen.products.core import core
+from gen.products.core import core, model_file
 from gen.products.folder import GENERATOR, MANIFEST, FileSet, replace_folder, sha256
 from gen.products.package import package
 from gen.products.page import page
@@ -67,6 +67,9 @@ def render(design: Design, extra: FileSet | None = None, clock_mhz: float = CLOC
     top = design.top
     files = {f"{name}.v": text for name, text in design.modules.items()}
     files[f"{top}.f"] = "".join(f"{name}.v\n" for name in design.modules)
+    if design.models:
+        files |= {model_file(name): text for name, text in design.models.items()}
+        files[f"{top}.sim.f"] = "".join(f"{model_file(name)}\n" for name in design.models) + files[f"{top}.f"]
     files[f"{top}.vlt"] = WAIVER.read_text()
     files |= {f"{top}.core": core(design), f"{top}.md": page(design), f"{top}_pkg.sv": package(design),
               f"{top}_inst.v": template(design), **constraint_files(design, clock_mhz)}

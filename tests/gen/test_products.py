@@ -17,6 +17,8 @@ from gen.flows.check import CHECKS, check_icarus, check_slang, check_verilator, 
 from gen.products import write_products
 from gen.products.render import render
 from rtl.registry import BLOCKS
+from rtl.tile.engine.pe import PE
+from sim_models.params.tile.engine.pe import PEParams
 from tests.gen.emit_units import Grid, GridParams, Lookup, Mac, Named, TwoClocks
 
 SMALL = GridParams(rows=2, cols=2, depth=4)
@@ -33,6 +35,18 @@ def test_files_of_a_design(tmp_path):
     assert (out / f"{top}.f").read_text() == f"mac.v\n{top}.v\n"
     assert [p.name for p in out.parent.iterdir()] == ["out"]
     assert oct(out.stat().st_mode & 0o777) == oct(0o777 & ~_umask())
+
+
+def test_models_of_vendors_blocks_are_apart(tmp_path):
+    """A synthesis tool that is given ``*.v`` does not find them; a simulator has a list with them first."""
+    written = write_products(emit(PE(PEParams(family="ecp5"))), tmp_path / "out")
+    text = (tmp_path / "out" / "models" / "MULT18X18D.v").read_text()
+    assert "module MULT18X18D #(" in text
+    assert {name for name in written if name.endswith(".v")} == {
+        "pe_ecp5.v", "pe_multiplier_ecp5.v", "pe_ecp5_inst.v", "models/MULT18X18D.v"}
+    modules = "pe_multiplier_ecp5.v\npe_ecp5.v\n"
+    assert (tmp_path / "out" / "pe_ecp5.f").read_text() == modules
+    assert (tmp_path / "out" / "pe_ecp5.sim.f").read_text() == f"models/MULT18X18D.v\n{modules}"
 
 
 def _umask():

@@ -1,6 +1,7 @@
 """Golden models of the array, the PE, the memory and the queue, against hand-made cases and plain numpy."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_systolic_only_tile_may_pause() -> None:
     ({"dual_mode": False}, {"above_weight": 5}, 5, 2 * -3),
     ({"vector_only": True}, {"bank_weight": 7, "above_sum": 100}, 7, 100 - 3),
 ])
-def test_pe_by_hand(params: dict[str, bool], inputs: dict[str, int], weight: int, total: int) -> None:
+def test_pe_by_hand(params: dict[str, Any], inputs: dict[str, int], weight: int, total: int) -> None:
     """Product -3 on its way, sum -3: one edge in each mode."""
     pe = PE(PEParams(**params))
     pe.weight, pe.product, pe.sum = 4, -3, -3

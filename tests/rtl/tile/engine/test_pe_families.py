@@ -1,9 +1,11 @@
 """The PE in the multiplier blocks of device families: equal to its registers, one block each, and what it costs."""
 
 import functools
+import re
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,10 @@ from gen.flows.formal import prove_equivalent
 from gen.flows.synth import synthesize
 from rtl.primitives.models import MODELS
 from rtl.primitives.pe_multiply_add import PEMultiplyAdd
-from rtl.registry import BLOCKS
+from rtl.tile.engine.pe import PE
+from rtl.tile.engine.pe_array import PEArray
 from sim_models.params.tile.engine.pe import PEParams
+from sim_models.params.tile.engine.pe_array import PEArrayParams
 
 FAMILIES = {"ecp5": "MULT18X18D", "xc7": "DSP48E1", "xcup": "DSP48E2"}
 MODES: dict[str, dict[str, bool]] = {
@@ -28,7 +32,7 @@ EACH = pytest.mark.parametrize("family", FAMILIES)
 def test_pe_is_its_registers(family: str, modes: str) -> None:
     """Proven with the model of the block: narrow operands, since a proof about multipliers grows with them."""
     def make():
-        return BLOCKS["pe"].unit(PEParams(family=family, operand_width=3, acc_width=9, **MODES[modes]))
+        return PE(PEParams(family=family, operand_width=3, acc_width=9, **MODES[modes]))
     assert prove_equivalent(make(), emit(make())) >= 12
 
 
@@ -36,9 +40,7 @@ def test_pe_is_its_registers(family: str, modes: str) -> None:
 def test_array_is_its_registers(family: str) -> None:
     """With hops of one column, so that an operand passes from group to group."""
     def make():
-        block = BLOCKS["pe_array"]
-        return block.unit(block.params(family=family, operand_width=2, acc_width=6, rows=2, cols=2,
-                                       columns_per_hop=1))
+        return PEArray(PEArrayParams(family=family, operand_width=2, acc_width=6, rows=2, cols=2, columns_per_hop=1))
     assert prove_equivalent(make(), emit(make())) >= 100
 
 
@@ -46,21 +48,19 @@ def test_array_is_its_registers(family: str) -> None:
 @pytest.mark.parametrize("modes", MODES)
 def test_each_pe_is_one_block(family: str, modes: str) -> None:
     """Of an array of 4 x 4; the model is beside the modules and not among them."""
-    block = BLOCKS["pe_array"]
-    design = emit(block.unit(block.params(family=family, rows=4, cols=4, **MODES[modes])))
+    design = emit(PEArray(PEArrayParams(family=family, rows=4, cols=4, **MODES[modes])))
     assert list(design.models) == [FAMILIES[family]]
     assert f"module {FAMILIES[family]}" not in design.verilog
     assert design.simulation.count(f"module {FAMILIES[family]} ") == 1
     for check in CHECKS.values():
         check(design)
-    figures = synthesize(design, family)
-    assert figures["dsp"] == 16
+    assert len(re.findall(r"(?m)^  \w+ pe_\d_\d \($", design.modules[design.top])) == 16
+    assert [design.modules[n].count(f"  {FAMILIES[family]} #(") for n in design.modules] == [1, 0, 0]
 
 
 @functools.cache
-def _array(family: str, modes: str) -> dict[str, float]:
-    block = BLOCKS["pe_array"]
-    return synthesize(block.unit(block.params(family=family, **MODES[modes])), family)
+def _array(family: str, modes: str) -> dict[str, Any]:
+    return synthesize(PEArray(PEArrayParams(family=family, **MODES[modes])), family)
 
 
 @pytest.mark.parametrize("family", ["xc7", "xcup"])
@@ -74,7 +74,7 @@ def test_second_mode_is_free_in_a_dsp48(family: str) -> None:
 
 def test_ecp5_has_operands_and_products_in_the_block() -> None:
     """Beside 64 accumulators, weights for the PE below and collectors there is no register of a PE."""
-    generic = synthesize(BLOCKS["pe_array"].unit(BLOCKS["pe_array"].params()), "ecp5")
+    generic = synthesize(PEArray(), "ecp5")
     own = _array("ecp5", "both")
     # products; hops of the last column group; weights of the last row
     assert generic["ff"] - own["ff"] == 64 * 16 + 8 * 8 + 8 * 8
@@ -83,8 +83,7 @@ def test_ecp5_has_operands_and_products_in_the_block() -> None:
 
 def test_ecp5_can_be_routed() -> None:
     """A constant at a clock or reset of the block that is not used has no route."""
-    block = BLOCKS["pe_array"]
-    figures = synthesize(block.unit(block.params(family="ecp5", rows=2, cols=2)), "ecp5", place=True)
+    figures = synthesize(PEArray(PEArrayParams(family="ecp5", rows=2, cols=2)), "ecp5", place=True)
     assert figures["fmax_mhz"] > 140
 
 
@@ -169,5 +168,5 @@ endmodule
      "pe_xcup is made of DSP48E2 blocks, which xcup without DSP blocks does not have: set family = generic")])
 def test_blocks_of_another_family_are_refused(family: str, target: str, dsp: bool, message: str) -> None:
     with pytest.raises(UserError) as error:
-        synthesize(BLOCKS["pe"].unit(PEParams(family=family)), target, dsp=dsp)
+        synthesize(PE(PEParams(family=family)), target, dsp=dsp)
     assert str(error.value) == message
