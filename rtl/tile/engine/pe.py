@@ -16,17 +16,12 @@
                             |           |
                            sum ---------+
 
-Systolic (output-stationary): the weight comes from the PE above, the sum adds to itself. It is never cleared:
-the array's collector subtracts what the sum was when the tile began, which is exact modulo 2^acc_width. So
-the accumulator is nothing but an adder and a register, which FPGA multiplier blocks absorb.
-Vector-lane: the weight comes from the PE's own bank, the product is added to the sum of the PE above.
+Systolic (output-stationary): the weight of the PE above; the sum adds to itself. It is never cleared: the array's
+collector subtracts what it was when the tile began, exact modulo 2^acc_width. Vector-lane: the PE's own bank weight;
+the product is added to the sum of the PE above. ``family`` names the multiplier block that the PE is written in.
 
-``family`` names the devices whose multiplier block the PE is written in. Generic: plain Verilog for any device.
-``ecp5``: the block of Lattice registers activation, weight and product. ``xc7``, ``xcup``: a DSP48 of AMD holds the
-whole PE but the weight's register for the PE below, and takes the second mode without logic beside it.
-
-Latency: 2 cycles from ``weight`` to ``sum``, and from ``activation``; 3 from ``activation`` where it is registered in
-the block. Throughput: one product a cycle, always.
+Latency: 2 cycles from ``weight`` to ``sum`` and from ``activation``, 3 from one that the block registers. Throughput:
+one product a cycle.
 """
 
 from typing import Any
@@ -44,6 +39,10 @@ __all__ = ["PE"]
 
 class PE(Unit):
     """Processing element.
+
+    With the family ``generic`` it is plain Verilog for any device. With ``ecp5`` the multiplier block of Lattice
+    registers activation, weight and product. With ``xc7`` and ``xcup`` a DSP48 of AMD holds the whole PE but the
+    weight's register for the PE below, and takes the second mode without logic beside it.
 
     Members
     -------

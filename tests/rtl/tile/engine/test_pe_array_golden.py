@@ -100,7 +100,7 @@ def test_systolic_only_tile_may_pause() -> None:
 def test_pe_by_hand(params: dict[str, Any], inputs: dict[str, int], weight: int, total: int) -> None:
     """Product -3 on its way, sum -3: one edge in each mode."""
     pe = PE(PEParams(**params))
-    pe.weight, pe.product, pe.sum = 4, -3, -3
+    pe.weight, pe.factor, pe.product, pe.sum = 4, 4, -3, -3
     pe.step(activation=-6, **inputs)
     assert (pe.weight, pe.product, pe.sum) == (weight, -24, total)
     pe.reset()
