@@ -25,7 +25,8 @@ LIMIT = 40_000
 #: why a mutant of the engine is not noticed, by what it changes
 REASONS = {
     r"_\$dff_Q_D_\$mux_[AY]\.B\[": "a reset value of data: no result is valid before it has gone",
-    r"\$shr_Y\.Y\[[1-9]|malformed_or_mux_a_\$add_Y\.Y\[4\]": "a bit that is cut off",
+    r"\$shr_Y\.Y\[[1-9]|malformed_or_mux_a_\$add_Y\.Y\[4\]|systolic_mux_\$mux_Y\.[ABY]\[[3-6]\]"
+    r"|tiles\.produce_d_\$add_Y\.Y\[5\]": "a bit that is cut off",
     r"k_words_sub|o_job__payload_mux_b_sub": "a high bit, which is zero in all that fits the memories",
     r"singles_\$dff_Q_D_\$mux_Y\.A\[3\]|sequencer\.job_\$dff_Q\.Q\[[0-7]\]": "a bit that only the first cycle has",
     r"active_\$mux_S\.A": "what a counter holds while no command is at work: the next one sets it",
@@ -33,8 +34,15 @@ REASONS = {
     r"size_d_\$mux_A\.B": "the size of a malformed block, the constant zero",
     r"step_weight_en": "a weight that is read again from the same place",
     r"control_\d_\$mux_S\S*\.[AY]": "an address inverted for reads and writes alike, or not written to",
-    r"tiles\.i__ready": "whether the queue of tiles is full: it has room for all that can be on their way",
-    r"waiting_not_\$mux_S\.A|response_cycles_\$mux": "one bit, where another that is set makes it count for nothing",
+    r"(tiles|jobs)\.i__ready": "whether a queue is full that has room for all that can be on their way",
+    r"cnot1 decoder\.n_tiles_sub_a_\$add_Y\.Y": "a low bit of a number of tiles that is refused for a high one",
+    r"cnot1 result_path\.done_and_b_\$eq_Y\.B\[2\]": "inverted with the sign of a number of rows less one",
+    r"now_d_\$add_Y\.[ABY]\[(2\d|3[01])\]": "a bit of the clock that is zero for a million cycles",
+    r"const0 idle_and_b_not_a": "results that pass the last of two groups, whose operands have all been read",
+    r"const1 (activation|weight)_fill\.ready_and_a_\$and_Y\.B": "what blocks partial sums alone",
+    r"sequencer\.i_job__payload_\$mux_B\.[AY]\[(2[3-9]|3[0-2])\]": "what the sequencer does not use of a job",
+    r"waiting_not_\$mux_S\.A|response_cycles_\$mux|cnot1 \S+\$reduce_or_Y\.A":
+        "one bit, where another that is set makes it count for nothing",
 }
 
 

@@ -25,7 +25,9 @@ ARRAY_REASONS = {
     r"const0 second_\d+_mux\S*\.A": "the operand that is the constant zero already",
     r"control_2_\$mux_S\S*\.A": "write data while nothing is written",
     r"(hop|seen|keep|control)_\S*mux_[AY]\.B": "the reset value of data: no result is valid before it has gone",
-    r"(vector|first|systolic_step)_\S*mux_[AY]\.[BS]\[0\]": "a mode of cycles before a reset: all products are zero",
+    r"const0 hop_\S*mux_[AY]\.S": "an activation that outlives a reset meets weights of zero",
+    r"(vector|first|systolic_step| add_above)_\S*mux_[AY]\.[BS]\[0\]":
+        "a mode of cycles before a reset: all products are zero",
     r"const0 \S+_\$mux_[AY]\.B\[\d+\]": "a reset value that is zero already",
     r"const1 (weight|pe_\d_\d\.weight|stepped)_\$dff_Q_D_\$mux_Y\.B": "a reset value of what meets zeros alone",
     r"fresh_srst_\$reduce_or_Y": "either of two causes will do",
