@@ -11,6 +11,7 @@ from tb.common.clock import cycles, engine, reset, rng, start
 from tb.common.scenarios import closed_in_reset, every_scenario, play
 from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source, late, monitor, random
+from tb.common.timings import same_at_every_timing
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
@@ -40,6 +41,23 @@ async def scenarios(dut: Any, scenario: Any) -> None:
         compare((await sink.take(size)).astype(object), sent, f"{size} words")
 
     await play(dut, scenario, lanes=p.depth, sources=[source], sinks=[sink], gen=gen, job=job)
+
+
+@bench_test(timeout_us=500)
+async def same_words_at_any_timing(dut: Any) -> None:
+    """Input and output held back in turn, longer than the queue is deep."""
+    await start(dut)
+    gen, p = rng(), params()
+    source, sink = Source(dut, "i", p.width, gen), Sink(dut, "o", p.width, gen)
+    sent = words(gen, 2 * p.depth + 3)
+
+    async def job() -> np.ndarray:
+        source.send(sent)
+        came = (await sink.take(len(sent))).astype(object)
+        compare(came, sent, "words")
+        return came
+
+    await same_at_every_timing(sources=[source], sinks=[sink], job=job)
 
 
 @bench_test(timeout_us=500)

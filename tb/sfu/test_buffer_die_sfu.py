@@ -14,6 +14,7 @@ from tb.common.clock import cycles, rng, start
 from tb.common.scenarios import Scenario, every_scenario, play
 from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source, monitor
+from tb.common.timings import same_at_every_timing
 from tb.sfu.sfu_traffic import FAULTS, Job, check, job, pack, random_job
 
 VARIANTS: dict[str, dict[str, object]] = {
@@ -45,12 +46,14 @@ class Play:
         self.row.send_packed(packed.row)
         self.operands.send_packed(packed.operands)
 
-    async def check(self, jobs: list[Job], what: str) -> None:
-        """Send commands one behind the other and compare all that comes."""
+    async def check(self, jobs: list[Job], what: str) -> list[np.ndarray]:
+        """Send commands one behind the other and compare all that comes; returns it."""
         self.send(jobs)
         answers = [j.answer(self.p) for j in jobs]
         beats = await self.result.take(sum(len(a.data) for a in answers))
-        check(self.p, answers, beats, await self.response.take(len(jobs)), what)
+        responses = await self.response.take(len(jobs))
+        check(self.p, answers, beats, responses, what)
+        return [*beats.values(), *responses.values()]
 
     def any_job(self, faults: float = 0.0) -> Job:
         fault = str(self.gen.choice(FAULTS[2:])) if self.gen.random() < faults else None
@@ -84,6 +87,16 @@ async def anything(dut: Any) -> None:
         for sink in bench.sinks:
             sink.rate(taken)
         await bench.check([bench.any_job(0.2) for _ in range(12)], f"offered {offered:.0%}, taken {taken:.0%}")
+
+
+@bench_test(timeout_us=8000)
+async def same_results_at_any_timing(dut: Any) -> None:
+    """Every operation, and faults among them, with each stream held back, and ahead of the others."""
+    await start(dut)
+    bench = Play(dut)
+    jobs = [random_job(bench.p, bench.gen, bench.p.lanes + 1, op=op) for op in SfuOp]
+    jobs += [bench.any_job(0.5) for _ in range(4)]
+    await same_at_every_timing(sources=bench.sources, sinks=bench.sinks, job=lambda: bench.check(jobs, "operations"))
 
 
 @bench_test(timeout_us=3000)

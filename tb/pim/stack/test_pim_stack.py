@@ -16,6 +16,7 @@ from tb.common.patterns import bursts, random
 from tb.common.scenarios import every_scenario, play
 from tb.common.scoreboard import compare
 from tb.common.streams import Sink, Source
+from tb.common.timings import same_at_every_timing
 from tb.pim.stack.stack_host import ONCE as ONCE
 from tb.pim.stack.stack_host import StackCodecs, assemble
 from tb.pim.stack.stack_sessions import Maker
@@ -52,8 +53,9 @@ class Host:
         for driver in (*self.sources, *self.sinks):
             driver.rate([random(1.0), random(0.6), random(0.2), bursts(5, 9)][self.gen.integers(4)])
 
-    async def run(self, work: list[Work], name: str) -> None:
-        """Carry out a program, and compare statuses and rows."""
+    async def run(self, work: list[Work], name: str) -> list[np.ndarray]:
+        """Carry out a program, and compare statuses and rows; returns the rows."""
+        came = []
         for stream, beats in self.codecs.queues(work).items():
             self.inputs[stream].send_packed(beats)
         want = self.model.run(work)
@@ -69,11 +71,13 @@ class Host:
                     compare(len(one), len(other), f"{name}: length of {what} {at}")
                     if len(other):
                         compare(one, other, f"{name}: {what} {at}")
+                        came.append(one)
         functions = sum(one.command.op == "sfu" for one in work)
         if functions:
             fields = await self.functions.take(functions)
             compare(fields["error"], np.array([e.value for e in want.errors]), f"{name}: errors of the SFU")
         compare(int(self.dut.error.value), 0, f"{name}: rule of DRAM that was broken")
+        return came
 
     def _beats(self, work: list[Work]) -> int:
         """Beats of results, of which those of ALL hold one number; a refused READ ends its row with an empty one."""
@@ -108,6 +112,22 @@ async def every_pace(dut: Any) -> None:
     for number in range(2 if host.p.lanes > 4 else 6):
         host.vary()
         await host.run(host.maker.program(6), f"program {number}")
+
+
+@bench_test(timeout_us=8000)
+async def same_rows_at_any_timing(dut: Any) -> None:
+    """Attention, or a product where there is no FP16, with each stream held back or ahead of the others."""
+    await start(dut)
+    gen = rng()
+    host = Host(dut, gen)
+    if host.p.fp16:
+        head = Attention(host.p, 3, 5)
+        q, k, v = (gen.standard_normal(shape).astype(np.float16) for shape in ((3,), (5, 3), (5, 3)))
+        work = [*head.write(k, v), *head.run(q, 5), *head.run(-q, 4)]
+    else:
+        product = Gemv(host.p, gen.integers(-128, 128, (9, 5), np.int8))
+        work = [*product.image(), *product.run(gen.integers(-128, 128, 9, np.int8))]
+    await same_at_every_timing(sources=host.sources, sinks=host.sinks, job=lambda: host.run(work, "work"))
 
 
 @bench_test(timeout_us=4000)
