@@ -1,7 +1,8 @@
 """The project's memory: one write port, one synchronous read port, for every FPGA's block RAM.
 
-Reading and writing the same word in one cycle returns the old word. A read port that is not enabled holds its
-data. No block may rely on initial contents.
+Reading and writing the same word in one cycle returns the old word; with ``read_old`` false, whatever the device
+returns, and none spends logic on it. A read port that is not enabled holds its data. No block may rely on initial
+contents.
 
 Latency: 1 cycle from ``read_addr`` to ``read_data``. Throughput: one read and one write a cycle.
 """
@@ -15,7 +16,10 @@ from amaranth.lib.wiring import In, Out
 from rtl.unit import Unit
 from sim_models.params.memory.ram import RamParams
 
-__all__ = ["Ram"]
+__all__ = ["ANY_ON_COLLISION", "Ram"]
+
+#: attributes of a memory of which no word is used that was read while it was written
+ANY_ON_COLLISION: dict[str, Any] = {"no_rw_check": 1}
 
 
 class Ram(Unit):
@@ -59,7 +63,8 @@ class Ram(Unit):
 
     def body(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.words = words = Memory(shape=self.p.width, depth=self.p.depth, init=[])
+        m.submodules.words = words = Memory(shape=self.p.width, depth=self.p.depth, init=[],
+                                            attrs={} if self.p.read_old else ANY_ON_COLLISION)
         write, read = words.write_port(), words.read_port()
         m.d.comb += [
             write.en.eq(self.write_en), write.addr.eq(self.write_addr), write.data.eq(self.write_data),

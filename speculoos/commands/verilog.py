@@ -16,7 +16,8 @@ one with files that were edited since, unless --force is given. docs/products.md
 examples:
   speculoos verilog engine -o out
   speculoos verilog pe_array --set rows=4 --set cols=4 -o out
-  speculoos verilog engine_small --prefix small_ -o out"""
+  speculoos verilog engine_small --prefix small_ -o out
+  speculoos verilog engine --no-initial-values -o out"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="folder to write")
     parser.add_argument("--prefix", metavar="P", default="",
                         help="put P before the name of every module, so that designs can share a build")
+    parser.add_argument("--no-initial-values", action="store_true",
+                        help="leave out the values that registers have before the reset, which some tools refuse")
     parser.add_argument("--clock", metavar="MHZ", type=float, default=CLOCK_MHZ,
                         help=f"clock frequency for the constraint files (default: {CLOCK_MHZ:g})")
     parser.add_argument("--force", action="store_true",
@@ -38,9 +41,12 @@ def run(args: argparse.Namespace, report: Report) -> int:
     config = resolve(args.design, args.settings)
     require("amaranth", "pyosys")
     from gen.emit.emit import emit
+    from gen.emit.initial import without_initial_values
     from gen.emit.rename import renamed
     from gen.products import write_products
     design = renamed(emit(config.block.unit(config.params)), top=config.top, prefix=args.prefix)
+    if args.no_initial_values:
+        design = without_initial_values(design)
     files = write_products(design, args.output, force=args.force, clock_mhz=args.clock)
     for name in files:
         report.line(f"wrote {args.output / name}")

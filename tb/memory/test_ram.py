@@ -15,6 +15,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "smallest": {"width": 1, "depth": 2},
     "odd": {"width": 33, "depth": 5},
     "wide": {"width": 200, "depth": 16},
+    "any_on_collision": {"width": 12, "depth": 6, "read_old": False},
 }
 
 
@@ -80,7 +81,7 @@ async def every_word(dut: Any) -> None:
 
 @bench_test(timeout_us=100)
 async def read_while_written(dut: Any) -> None:
-    """A read of the word that is being written gives the old one, then the new one."""
+    """A read of the word that is being written gives the old one, or nothing defined, then the new one."""
     await start(dut)
     gen, p = rng(), params()
     model, seen = Ram(p), []
@@ -89,4 +90,6 @@ async def read_while_written(dut: Any) -> None:
         for _ in range(3):
             await _cycle(dut, model, {"write_en": 1, "write_addr": at, "write_data": _word(gen, p.width),
                                       "read_en": 1, "read_addr": at}, seen)
+        await _cycle(dut, model, {"write_en": 0, "write_addr": at, "write_data": 0, "read_en": 1, "read_addr": at},
+                     seen)
     _check(seen, "read data")

@@ -61,7 +61,8 @@ class ActivationFeeder(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         p = self.p
-        m.submodules.ram = ram = Ram(RamParams(width=p.rows * p.operand_width, depth=2 * p.activation_depth))
+        m.submodules.ram = ram = Ram(RamParams(width=p.rows * p.operand_width, depth=2 * p.activation_depth,
+                                               read_old=False))
         m.d.comb += [
             ram.write_en.eq(self.write_en), ram.write_addr.eq(self.write_addr),
             ram.write_data.eq(self.write_data.as_value()),

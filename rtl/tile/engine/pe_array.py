@@ -26,6 +26,7 @@ from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from rtl.memory.ram import ANY_ON_COLLISION
 from rtl.parts.pick import pick
 from rtl.tile.engine.pe import PE
 from rtl.unit import Unit
@@ -198,9 +199,10 @@ def _collector_group(array: PEArray, m: Module, group: int, sums: list[list[Sign
     old: Any = None
     write: Any = None
     if p.systolic:
-        # The sums one tile ago. A tile has at least two rows, so that none is read in the cycle that writes it.
+        # The sums one tile ago. A tile has at least two rows, so that none is read in the cycle that writes it, but
+        # for the row on which the counter rests, which nothing uses.
         m.submodules[f"before_{group}"] = memory = Memory(
-            shape=data.ArrayLayout(acc, len(columns)), depth=p.rows, init=[])
+            shape=data.ArrayLayout(acc, len(columns)), depth=p.rows, init=[], attrs=ANY_ON_COLLISION)
         read, write = memory.read_port(), memory.write_port()
         m.d.comb += [read.addr.eq(first[2:]), write.addr.eq(then[2:]), write.en.eq(draining)]
         old = read.data

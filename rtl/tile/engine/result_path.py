@@ -138,7 +138,7 @@ class ResultPath(Unit):
         p = self.p
         first = group * p.columns_per_hop
         columns = range(first, min(first + p.columns_per_hop, p.cols))
-        ram = RamParams(width=len(columns) * p.psum_width, depth=2 * p.psum_depth)
+        ram = RamParams(width=len(columns) * p.psum_width, depth=2 * p.psum_depth, read_old=False)
         m.submodules[f"psum_{group}"] = psum = Ram(ram)
         m.submodules[f"output_{group}"] = output = Ram(ram)
         _, read_accumulate, _, read_psum_half, _ = read[:5]

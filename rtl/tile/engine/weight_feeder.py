@@ -72,8 +72,8 @@ class WeightFeeder(Unit):
             m.d.sync += delayed.eq(wave[-1])
             wave.append(delayed)
 
-        banks = [[Ram(RamParams(width=p.operand_width, depth=2 * p.weight_depth)) for _ in range(p.cols)]
-                 for _ in range(p.rows)]
+        ram = RamParams(width=p.operand_width, depth=2 * p.weight_depth, read_old=False)
+        banks = [[Ram(ram) for _ in range(p.cols)] for _ in range(p.rows)]
         for i in range(p.rows):
             for j in range(p.cols):
                 m.submodules[f"bank_{i}_{j}"] = bank = banks[i][j]

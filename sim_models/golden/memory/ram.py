@@ -22,12 +22,14 @@ class Ram:
     """
 
     def __init__(self, p: RamParams) -> None:
+        self.p = p
         self.words: list[int | None] = [None] * p.depth
         self.read_data: int | None = None
 
     def step(self, *, write_en: bool, write_addr: int, write_data: int, read_en: bool, read_addr: int) -> None:
-        """One clock edge with these inputs; reading what is being written gives the old word."""
+        """One clock edge with these inputs; what is read while it is written is the old word, or undefined."""
         if read_en:
-            self.read_data = self.words[read_addr]
+            collides = write_en and write_addr == read_addr
+            self.read_data = None if collides and not self.p.read_old else self.words[read_addr]
         if write_en:
             self.words[write_addr] = write_data

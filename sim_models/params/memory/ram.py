@@ -14,3 +14,4 @@ class RamParams(Params):
 
     width: int = param(8, "bits of a word", low=1, high=4096, tag="w")
     depth: int = param(1024, "words", low=2, high=1 << 20, tag="d")
+    read_old: bool = param(True, "a word that is read while it is written: the old one; false: anything", tag="old")

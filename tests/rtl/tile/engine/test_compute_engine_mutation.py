@@ -46,7 +46,7 @@ REASONS = {
 }
 
 
-def _stimulus() -> Callable[[NativeSim], None]:
+def engine_stimulus() -> Callable[[NativeSim], None]:
     """Sessions at random paces and at every timing, some cut off by resets."""
     gen = np.random.default_rng(2)
     maker = SessionMaker(ENGINE, gen)
@@ -89,7 +89,7 @@ def _stimulus() -> Callable[[NativeSim], None]:
 
 def test_engine(capsys: pytest.CaptureFixture[str]) -> None:
     """Of 150 mutants at least 85% are noticed, and 95% are noticed or have a reason."""
-    report = run_mutants(mutants(ComputeEngine(ENGINE), 150, 1, BUILDS), _stimulus())
+    report = run_mutants(mutants(ComputeEngine(ENGINE), 150, 1, BUILDS), engine_stimulus())
     with capsys.disabled():
         print(survivors_table("compute_engine", report, REASONS))
     assert report.score >= 0.85

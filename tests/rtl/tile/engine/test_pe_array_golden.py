@@ -128,6 +128,18 @@ def test_ram_by_hand() -> None:
     assert ram.read_data == 22
 
 
+def test_ram_that_is_undefined_on_a_collision() -> None:
+    """Only the word that is read while it is written is undefined."""
+    ram = Ram(RamParams(width=8, depth=4, read_old=False))
+    ram.step(write_en=True, write_addr=1, write_data=11, read_en=False, read_addr=1)
+    ram.step(write_en=True, write_addr=2, write_data=22, read_en=True, read_addr=1)
+    assert ram.read_data == 11
+    ram.step(write_en=True, write_addr=1, write_data=33, read_en=True, read_addr=1)
+    assert ram.read_data is None
+    ram.step(write_en=False, write_addr=1, write_data=44, read_en=True, read_addr=1)
+    assert ram.read_data == 33
+
+
 def test_fifo_by_hand() -> None:
     """Full at its depth, also while a word is taken; empty after a reset."""
     fifo = Fifo(FifoParams(width=8, depth=2))

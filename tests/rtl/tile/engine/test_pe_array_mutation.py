@@ -40,7 +40,7 @@ ARRAY_REASONS = {
 }
 
 
-def _array_stimulus() -> Callable[[NativeSim], None]:
+def array_stimulus() -> Callable[[NativeSim], None]:
     """Random traffic twice without a reset, then resets of one cycle after every kind of step."""
     ports, gen = ArrayPorts(ARRAY), np.random.default_rng(1)
     long = [random_steps(ARRAY, gen, 600) for _ in range(2)]
@@ -62,7 +62,7 @@ def _array_stimulus() -> Callable[[NativeSim], None]:
 
 def test_array(capsys: pytest.CaptureFixture[str]) -> None:
     """At least 95% of 400 mutants are noticed, and no survivor lacks a reason."""
-    report = run_mutants(mutants(PEArray(ARRAY), 400, 1, BUILDS), _array_stimulus())
+    report = run_mutants(mutants(PEArray(ARRAY), 400, 1, BUILDS), array_stimulus())
     with capsys.disabled():
         print(survivors_table("pe_array", report, ARRAY_REASONS))
     assert report.score >= 0.95
