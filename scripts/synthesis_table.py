@@ -20,7 +20,7 @@ from rtl.tile.engine.pe_array import PEArray
 from sim_models.params.tile.engine.pe_array import PEArrayParams
 from speculoos.report import Report, write_atomic
 
-MODES = {"systolic only": {"dual_mode": False}, "vector-lane only": {"vector_only": True}, "**both modes**": {}}
+MODES = {"systolic only": {"modes": "systolic"}, "vector-lane only": {"modes": "vector"}, "**both modes**": {}}
 #: whether the multiplier blocks of the family are instantiated
 WAYS = {"plain Verilog": False, "family's blocks": True}
 #: 8 x 8 int8 arrays with the same Yosys and nextpnr: LUT a MAC (xcup, xc7, xcup without DSP), FF (xcup), MHz (ECP5)

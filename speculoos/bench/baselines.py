@@ -1,7 +1,7 @@
 """``speculoos bench --baselines``: whole passes of a model on the dual-mode engine and on SPECTRA's two baselines.
 
 SPECTRA 2.2 and Fig. 6 compare a reconfigurable array with a systolic-only and a vector-lane-only one. Here all three
-come from the same source; only ``dual_mode`` and ``vector_only`` differ. A pass runs every weight matrix once, in the
+come from the same source; only the parameter ``modes`` differs. A pass runs every weight matrix once, in the
 order of the model, its operands streamed in at one word of each memory a cycle while the matrix before is computed.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["ENGINES", "NOTES", "baseline_engines", "run", "weight_reads"]
 
 #: the engines by name, with what makes them
-ENGINES: dict[str, dict[str, bool]] = {
-    "auto": {"dual_mode": True, "vector_only": False},
-    "systolic-only": {"dual_mode": False, "vector_only": False},
-    "vector-only": {"dual_mode": True, "vector_only": True},
+ENGINES: dict[str, dict[str, str]] = {
+    "auto": {"modes": "both"},
+    "systolic-only": {"modes": "systolic"},
+    "vector-only": {"modes": "vector"},
 }
 ROWS = list(range(1, 18))
 NOTES = (

@@ -74,11 +74,10 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
 def _variants(config: "Config") -> "Mapping[str, Params]":
     """The same sizes in the three modes; the systolic-only baseline is what the others are measured by."""
-    names = {field for field in ("dual_mode", "vector_only") if hasattr(config.params, field)}
-    if len(names) != 2:
+    if not hasattr(config.params, "modes"):
         raise UserError(f"--compare needs a block with both array modes, and {config.block.name} has none")
     modes: dict[str, dict[str, Any]] = {
-        "systolic only": {"dual_mode": False, "vector_only": False},
-        "vector-lane only": {"dual_mode": True, "vector_only": True},
-        "both modes": {"dual_mode": True, "vector_only": False}}
+        "systolic only": {"modes": "systolic"},
+        "vector-lane only": {"modes": "vector"},
+        "both modes": {"modes": "both"}}
     return {name: config.params.replace(**mode) for name, mode in modes.items()}

@@ -131,8 +131,8 @@ def test_whole_passes_on_three_engines(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(("changes", "m", "reads"), [
-    ({}, 9, 2 + 1), ({}, 3, 3), ({"dual_mode": False}, 9, 3), ({"vector_only": True}, 9, 9)])
-def test_weight_reads(changes: dict[str, bool], m: int, reads: int) -> None:
+    ({}, 9, 2 + 1), ({}, 3, 3), ({"modes": "systolic"}, 9, 3), ({"modes": "vector"}, 9, 9)])
+def test_weight_reads(changes: dict[str, str], m: int, reads: int) -> None:
     assert weight_reads(SMALL.replace(**changes), m, 5, 9) == reads * 2 * 3
 
 

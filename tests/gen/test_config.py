@@ -70,8 +70,8 @@ def test_presets_differ_in_what_they_build() -> None:
 
 def test_baselines_are_the_engine_with_one_mode_less() -> None:
     engine, systolic, vector = (resolve(n).params for n in ("engine", "engine_systolic", "engine_vector"))
-    assert systolic == engine.replace(dual_mode=False)
-    assert vector == engine.replace(vector_only=True)
+    assert systolic == engine.replace(modes="systolic")
+    assert vector == engine.replace(modes="vector")
 
 
 @given(configs())

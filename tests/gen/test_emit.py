@@ -38,7 +38,7 @@ SMALL = {"rows": 2, "cols": 2, "depth": 4}
 def _array_params():
     """The array in every mode and shape that changes its modules."""
     base = BLOCKS["pe_array"].params(rows=2, cols=3)
-    return [base, base.replace(dual_mode=False), base.replace(vector_only=True), base.replace(operand_width=4),
+    return [base, base.replace(modes="systolic"), base.replace(modes="vector"), base.replace(operand_width=4),
             base.replace(rows=4), base.replace(columns_per_hop=1)]
 
 

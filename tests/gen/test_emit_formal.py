@@ -23,8 +23,8 @@ def _block(name, **params):
     (lambda: Grid(GridParams(rows=2, cols=3, depth=4)), 300),
     (lambda: Fours(FoursParams(rows=1, cols=2, depth=4)), 1000),
     (_block("pe_array"), 5000),
-    (_block("pe_array", rows=2, cols=3, dual_mode=False), 200),
-    (_block("pe_array", rows=3, cols=2, vector_only=True), 200),
+    (_block("pe_array", rows=2, cols=3, modes="systolic"), 200),
+    (_block("pe_array", rows=3, cols=2, modes="vector"), 200),
     (_block("compute_engine", **ENGINE), 1500),
 ], ids=["mac", "two_clocks", "lookup", "grid", "fours", "array", "array-systolic", "array-vector", "engine"])
 def test_verilog_is_the_flat_elaboration(make, at_least):

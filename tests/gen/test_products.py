@@ -220,7 +220,7 @@ def test_a_file_is_not_written_twice():
 @pytest.mark.parametrize("make", [
     lambda: Grid(SMALL), TwoClocks, lambda: Lookup(contents=[1, 2, 3]),
     *(lambda b=b: b.unit(b.params()) for b in BLOCKS.values()),
-    lambda: ARRAY.unit(ARRAY.params(dual_mode=False)), lambda: ARRAY.unit(ARRAY.params(vector_only=True)),
+    lambda: ARRAY.unit(ARRAY.params(modes="systolic")), lambda: ARRAY.unit(ARRAY.params(modes="vector")),
     lambda: ARRAY.unit(ARRAY.params(rows=3, cols=5, columns_per_hop=3, operand_width=5)),
 ], ids=["grid", "two_clocks", "lookup", *BLOCKS, "array-systolic", "array-vector", "array-3x5"])
 def test_four_tools_accept_it(make):

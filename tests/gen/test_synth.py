@@ -106,7 +106,7 @@ def test_combinational_unit_has_no_frequency(monkeypatch):
 
 def test_configurations_side_by_side():
     base = ARRAY.params(rows=2, cols=2)
-    units = {"systolic": ARRAY.unit(base.replace(dual_mode=False)), "dual": ARRAY.unit(base)}
+    units = {"systolic": ARRAY.unit(base.replace(modes="systolic")), "dual": ARRAY.unit(base)}
     said = []
     rows = compare(units, "ecp5", progress=said.append)
     assert [r["name"] for r in rows] == ["systolic", "dual"]

@@ -143,10 +143,10 @@ def test_two_runs_into_one_folder_wait_for_each_other(tmp_path):
 
 
 def test_repeat_command_names_seed_parameters_and_first_failed_test():
-    p = PEParams(operand_width=4, vector_only=True)
+    p = PEParams(operand_width=4, modes="vector")
     failures = [runner.Failure("", "x"), runner.Failure("late/scenario=idle", "y")]
     assert runner._repeat("pe", p, 7, Recording(), None, failures) == (
-        "speculoos sim pe --seed 7 --set operand_width=4 --set vector_only=true --test late --waves")
+        "speculoos sim pe --seed 7 --set operand_width=4 --set modes=vector --test late --waves")
 
 
 # Builds

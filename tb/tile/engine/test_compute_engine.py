@@ -33,8 +33,8 @@ from tb.tile.engine.engine_sessions import LARGEST, STREAMS, Session, SessionMak
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
-    "systolic_only": {"dual_mode": False, "activation_depth": 64, "weight_depth": 64, "psum_depth": 64},
-    "vector_only": {"vector_only": True, "activation_depth": 64, "weight_depth": 64, "psum_depth": 64},
+    "systolic_only": {"modes": "systolic", "activation_depth": 64, "weight_depth": 64, "psum_depth": 64},
+    "vector_only": {"modes": "vector", "activation_depth": 64, "weight_depth": 64, "psum_depth": 64},
     "4x2": {"rows": 4, "cols": 2, "columns_per_hop": 1, "activation_depth": 16, "weight_depth": 16, "psum_depth": 16},
     "2x16": {"rows": 2, "cols": 16, "columns_per_hop": 1, "operand_width": 4, "acc_width": 12, "psum_width": 16,
              "activation_depth": 8, "weight_depth": 16, "psum_depth": 4},

@@ -12,13 +12,13 @@ from tb.common.scoreboard import compare
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
-    "systolic_only": {"dual_mode": False},
-    "vector_only": {"vector_only": True},
+    "systolic_only": {"modes": "systolic"},
+    "vector_only": {"modes": "vector"},
     "narrow": {"operand_width": 2, "acc_width": 4},
     "wide": {"operand_width": 16, "acc_width": 48},
     "tight": {"operand_width": 8, "acc_width": 16},
     **{f"{family}_{name}": {"family": family, **modes} for family in ("ecp5", "xc7", "xcup")
-       for name, modes in (("both", {}), ("systolic", {"dual_mode": False}), ("vector", {"vector_only": True}),
+       for name, modes in (("both", {}), ("systolic", {"modes": "systolic"}), ("vector", {"modes": "vector"}),
                            ("wide", {"operand_width": 16, "acc_width": 48}))},
 }
 

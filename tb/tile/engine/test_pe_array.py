@@ -24,8 +24,8 @@ from tb.tile.engine.array_steps import (
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
-    "systolic_only": {"dual_mode": False},
-    "vector_only": {"vector_only": True},
+    "systolic_only": {"modes": "systolic"},
+    "vector_only": {"modes": "vector"},
     "4x2": {"rows": 4, "cols": 2, "columns_per_hop": 1},
     "2x16": {"rows": 2, "cols": 16, "columns_per_hop": 2},
     "16x1": {"rows": 16, "cols": 1},

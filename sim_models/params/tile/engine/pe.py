@@ -27,20 +27,20 @@ def accumulator_width(operand_width: int, k: int) -> int:
 class _ArrayParams(Params):
     operand_width: int = param(8, "bits of a signed operand", low=2, high=16, tag="w")
     acc_width: int = param(25, "bits of a PE's signed running accumulator", low=4, high=48, tag="acc")
-    dual_mode: bool = param(True, "both modes; false elaborates the systolic-only baseline", tag="dual")
-    vector_only: bool = param(False, "elaborate the vector-lane-only baseline", tag="vector")
+    modes: str = param("both", "modes that are built; systolic or vector-lane alone: a baseline",
+                       choices=("both", "systolic", "vector"), tag="")
     family: str = param("generic", "devices whose multiplier blocks the PEs are made of; generic: any device",
                         choices=("generic", "ecp5", "xc7", "xcup"), tag="")
 
     @property
     def systolic(self) -> bool:
         """Whether the systolic mode is built."""
-        return not self.vector_only
+        return self.modes != "vector"
 
     @property
     def vector(self) -> bool:
         """Whether the vector-lane mode is built."""
-        return self.dual_mode or self.vector_only
+        return self.modes != "systolic"
 
     @property
     def registers_activation(self) -> bool:
@@ -48,9 +48,6 @@ class _ArrayParams(Params):
         return self.family != "generic"
 
     def validate(self) -> None:
-        if self.vector_only and not self.dual_mode:
-            raise ParamError("dual_mode = false (systolic only) and vector_only = true exclude each other: "
-                             "set one of them", "vector_only")
         if largest_k(self.operand_width, self.acc_width) < 1:
             need = accumulator_width(self.operand_width, 1)
             raise ParamError(f"acc_width must be at least {need} for operand_width = {self.operand_width}, "

@@ -32,8 +32,8 @@ from sim_models.params.tile.engine.pe import accumulator_width, largest_k
 P = ComputeEngineParams
 ENGINES = {
     "default": P(),
-    "systolic_only": P(dual_mode=False),
-    "vector_only": P(vector_only=True),
+    "systolic_only": P(modes="systolic"),
+    "vector_only": P(modes="vector"),
     "4x2": P(rows=4, cols=2, activation_depth=8, weight_depth=8, psum_depth=8),
     "2x16": P(rows=2, cols=16, activation_depth=4, weight_depth=16, psum_depth=4),
     "16x1": P(rows=16, cols=1, activation_depth=4, weight_depth=4, psum_depth=16),
@@ -227,8 +227,8 @@ def test_steps_and_cycles_by_hand() -> None:
     assert cycles(p, 9, 8, 8, "systolic") == 16 + tail
     assert [gap(p, (9, "auto"), (8, "auto")), gap(p, (8, "auto"), (9, "auto")), gap(p, (1, "auto"), (1, "auto"))] == [
         1, 0, 0]
-    assert gap(P(dual_mode=False), (9, "auto"), (9, "auto")) == 0
-    assert gap(P(vector_only=True), (9, "auto"), (9, "auto")) == 0
+    assert gap(P(modes="systolic"), (9, "auto"), (9, "auto")) == 0
+    assert gap(P(modes="vector"), (9, "auto"), (9, "auto")) == 0
 
 
 @pytest.mark.parametrize(("make", "text"), [

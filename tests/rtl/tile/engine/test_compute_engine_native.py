@@ -35,8 +35,8 @@ from tests.designs.run import BUILDS
 P = ComputeEngineParams
 ENGINES = {
     "default": P(),
-    "systolic_only": P(dual_mode=False),
-    "vector_only": P(vector_only=True),
+    "systolic_only": P(modes="systolic"),
+    "vector_only": P(modes="vector"),
     "4x2": P(rows=4, cols=2, columns_per_hop=1, activation_depth=16, weight_depth=16, psum_depth=16),
     "2x16": P(rows=2, cols=16, columns_per_hop=1, operand_width=4, acc_width=9, psum_width=16, activation_depth=4,
               weight_depth=16, psum_depth=8),

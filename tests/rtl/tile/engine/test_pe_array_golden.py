@@ -66,8 +66,8 @@ SYSTOLIC, VECTOR = Step(True, True, True, *ONE), Step(False, True, True, ONE[0],
 
 
 @pytest.mark.parametrize(("params", "steps", "text"), [
-    ({"vector_only": True}, [SYSTOLIC], "step 0 is systolic, a mode that this array does not have"),
-    ({"dual_mode": False}, [VECTOR], "step 0 is vector-lane, a mode that this array does not have"),
+    ({"modes": "vector"}, [SYSTOLIC], "step 0 is systolic, a mode that this array does not have"),
+    ({"modes": "systolic"}, [VECTOR], "step 0 is vector-lane, a mode that this array does not have"),
     ({}, [VECTOR, SYSTOLIC], "step 1 is systolic and follows a vector-lane step without an idle cycle"),
     ({}, [SYSTOLIC], "the tile that ends in step 0 has 1 steps, fewer than the 4 rows"),
     ({}, [*tile(np.ones((4, 4), int), np.ones((4, 3), int))[:2], None],
@@ -75,14 +75,14 @@ SYSTOLIC, VECTOR = Step(True, True, True, *ONE), Step(False, True, True, ONE[0],
     ({}, [*tile(np.ones((4, 4), int), np.ones((4, 3), int))[:3], VECTOR],
      "cycle 3 interrupts a tile after 3 steps, which would wash its sums"),
 ])
-def test_broken_rules_are_refused(params: dict[str, bool], steps: list[Step | None], text: str) -> None:
+def test_broken_rules_are_refused(params: dict[str, str], steps: list[Step | None], text: str) -> None:
     with pytest.raises(ValueError, match=f"^{text}$"):
         run(P.replace(**params), steps)
 
 
 def test_systolic_only_tile_may_pause() -> None:
     """Nothing washes the sums where there is no vector-lane mode."""
-    p = P.replace(dual_mode=False)
+    p = P.replace(modes="systolic")
     a, w = np.arange(20).reshape(4, 5), np.arange(15).reshape(5, 3)
     steps = tile(a, w)
     results = run(p, [*steps[:2], None, None, *steps[2:]])
@@ -94,8 +94,8 @@ def test_systolic_only_tile_may_pause() -> None:
     ({}, {"above_weight": 5, "bank_weight": 7, "above_sum": 100}, 5, 2 * -3),
     ({}, {"above_weight": 5, "bank_weight": 7, "above_sum": 100, "load_bank": 1}, 7, 2 * -3),
     ({}, {"above_weight": 5, "bank_weight": 7, "above_sum": 100, "add_above": 1}, 5, 100 - 3),
-    ({"dual_mode": False}, {"above_weight": 5}, 5, 2 * -3),
-    ({"vector_only": True}, {"bank_weight": 7, "above_sum": 100}, 7, 100 - 3),
+    ({"modes": "systolic"}, {"above_weight": 5}, 5, 2 * -3),
+    ({"modes": "vector"}, {"bank_weight": 7, "above_sum": 100}, 7, 100 - 3),
 ])
 def test_pe_by_hand(params: dict[str, Any], inputs: dict[str, int], weight: int, total: int) -> None:
     """Product -3 on its way, sum -3: one edge in each mode."""

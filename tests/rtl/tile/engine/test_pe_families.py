@@ -23,7 +23,7 @@ from sim_models.params.tile.engine.pe_array import PEArrayParams
 
 FAMILIES = {"ecp5": "MULT18X18D", "xc7": "DSP48E1", "xcup": "DSP48E2"}
 MODES: dict[str, dict[str, bool]] = {
-    "both": {}, "systolic": {"dual_mode": False}, "vector": {"vector_only": True}}
+    "both": {}, "systolic": {"modes": "systolic"}, "vector": {"modes": "vector"}}
 EACH = pytest.mark.parametrize("family", FAMILIES)
 
 
