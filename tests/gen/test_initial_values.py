@@ -18,10 +18,15 @@ from sim_models.params.tile.engine.compute_engine import ComputeEngineParams
 from speculoos.cli import main
 from tests.gen.emit_units import Lookup
 
-ENGINE = ComputeEngineParams(rows=2, cols=2, columns_per_hop=1, activation_depth=16, weight_depth=16, psum_depth=16)
+ENGINE = ComputeEngineParams(rows=2, cols=1, operand_width=4, acc_width=12, psum_width=16, activation_depth=16,
+                             weight_depth=16, psum_depth=16)
 UNITS = {"fifo": Fifo, "engine": lambda: ComputeEngine(ENGINE)}
 #: the families of Yosys; where there are several devices, those that differ in registers or memories
-FAMILIES = ()
+FAMILIES = (
+    "synth_ice40 -dsp", "synth_ecp5", "synth_nexus", "synth_gowin", "synth_gatemate", "synth_microchip", "synth_sf2",
+    "synth_intel_alm", "synth_intel -family max10", "synth_xilinx -family xc7", "synth_xilinx -family xcup",
+    "synth_efinix", "synth_quicklogic -family pp3", "synth_quicklogic -family qlf_k6n10f", "synth_anlogic",
+    "synth_lattice -family xo2", "synth_nanoxplore", "synth_fabulous", "synth_analogdevices", "synth_achronix")
 
 
 @pytest.fixture(scope="module")
