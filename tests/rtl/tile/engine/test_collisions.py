@@ -47,7 +47,7 @@ def _simulation(unit: str, **how: bool) -> NativeSim:
     design = emit(UNITS[unit][0]())
     text = inverting(design.simulation, **how)
     assert text.count("? ~") - design.simulation.count("? ~") == text.count("no_rw_check")
-    return NativeSim(compile_native(text, design.top, unit_ports(UNITS[unit][0]()), BUILDS), seed=1)
+    return NativeSim(compile_native(text, design.top, unit_ports(design.unit), BUILDS), seed=1)
 
 
 @pytest.mark.parametrize("unit", UNITS)
