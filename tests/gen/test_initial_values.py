@@ -21,11 +21,12 @@ from tests.gen.emit_units import Lookup
 ENGINE = ComputeEngineParams(rows=2, cols=1, operand_width=4, acc_width=12, psum_width=16, activation_depth=16,
                              weight_depth=16, psum_depth=16)
 UNITS = {"fifo": Fifo, "engine": lambda: ComputeEngine(ENGINE)}
-#: the families of Yosys; where there are several devices, those that differ in registers or memories
+#: the families of Yosys; of several devices those that differ in registers or memories, without those for which a
+#: multiplier in look-up tables takes minutes (pp3 of QuickLogic)
 FAMILIES = (
     "synth_ice40 -dsp", "synth_ecp5", "synth_nexus", "synth_gowin", "synth_gatemate", "synth_microchip", "synth_sf2",
     "synth_intel_alm", "synth_intel -family max10", "synth_xilinx -family xc7", "synth_xilinx -family xcup",
-    "synth_efinix", "synth_quicklogic -family pp3", "synth_quicklogic -family qlf_k6n10f", "synth_anlogic",
+    "synth_efinix", "synth_quicklogic -family qlf_k6n10f", "synth_anlogic",
     "synth_lattice -family xo2", "synth_nanoxplore", "synth_fabulous", "synth_analogdevices", "synth_achronix")
 
 
@@ -55,12 +56,12 @@ def test_some_families_refuse_initial_values(family: str, tmp_path: Path) -> Non
 def test_nothing_has_a_value_before_the_reset(stripped: dict[str, Design]) -> None:
     """No register has one, a memory's word only in simulations; nothing else changes."""
     full = emit(ComputeEngine(ENGINE))
-    assert sum(len(re.findall(r"(?m)^  reg .* = ", text)) for text in full.modules.values()) > 100
+    assert sum(len(re.findall(r"(?m)^  reg .* = ", text)) for text in full.modules.values()) > 50
     for name, text in stripped["engine"].modules.items():
         assert not re.search(r"(?m)^\s*(output )?reg [^;]*=", text), name
         guarded = re.findall(r"(?m)^`ifndef SYNTHESIS\n  initial \w+ = .*;\n`endif$", text)
         assert len(guarded) == text.count("initial ") == full.modules[name].count("initial ")
-        bare = re.sub(r"(?m)^(  reg .*?) = \d+'h[0-9a-f]+;$", r"\1;", full.modules[name])
+        bare = re.sub(r"(?m)^(  reg .*?) = \d+'[hd][0-9a-f]+;$", r"\1;", full.modules[name])
         assert re.sub(r"(?m)^`(ifndef SYNTHESIS|endif)\n", "", text) == bare
 
 
