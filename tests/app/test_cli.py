@@ -180,7 +180,7 @@ def test_synth_prints_the_figures(capsys: Capture, fake_synthesis: list[dict[str
 def test_synth_compares_the_modes(capsys: Capture, fake_synthesis: list[dict[str, Any]]) -> None:
     code, out, _ = run(capsys, "synth", "pe", "--compare", "--json", "s.json")
     assert code == 0
-    assert [c["unit"] for c in fake_synthesis] == ["pe_dual0", "pe_vector1", "pe"]
+    assert [c["unit"] for c in fake_synthesis] == ["pe_systolic", "pe_vector", "pe"]
     assert "both modes          +40.0%\n" in out
     rows = json.loads(Path("s.json").read_text())["rows"]
     assert [(r["name"], r["lut"]) for r in rows] == [
