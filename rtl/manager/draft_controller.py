@@ -30,7 +30,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from rtl.manager.layouts import DraftPolicy, draft_decision, draft_token, draft_update
+from rtl.manager.layouts import draft_decision, draft_token, draft_update
 from rtl.manager.pools.layouts import pool_entry
 from rtl.manager.pools.token_lists import table
 from rtl.parts.float import round_nearest_even
@@ -38,6 +38,7 @@ from rtl.parts.pick import pick
 from rtl.unit import Unit, in_reset
 from sim_models.params.manager.draft_controller import TAU_ENTRIES, DraftControllerParams
 from sim_models.params.manager.pools.pool import H_WIDTH
+from sim_models.spec.manager import DraftPolicy
 
 __all__ = ["DraftController"]
 

@@ -22,9 +22,9 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from rtl.manager.layouts import Place
 from rtl.unit import Unit
 from sim_models.params.manager.intensity_scheduler import IntensitySchedulerParams
+from sim_models.spec.manager import Place
 
 __all__ = ["IntensityScheduler"]
 

@@ -1,61 +1,17 @@
 """Shapes of what crosses block boundaries in ``rtl/manager``."""
 
-from amaranth.lib import enum
-
-from rtl.manager.registers import COUNTERS, registers
+from rtl.manager.registers import registers
 from rtl.manager.softmax.layouts import logits_beat
 from rtl.parts.meanings import Fields, Struct, struct
 from sim_models.params.manager.draft_controller import TAU_ENTRIES, DraftControllerParams
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.params.manager.pools.pool import H_WIDTH
 from sim_models.params.manager.saddle_manager import SaddleManagerParams
+from sim_models.spec.manager import COUNTERS, DraftPolicy, Place, VerifyKind
 
-__all__ = ["DraftPolicy", "Place", "VerifyKind", "draft_beat", "draft_decision", "draft_token", "draft_update",
+__all__ = ["draft_beat", "draft_decision", "draft_token", "draft_update",
            "drafted", "emitted", "manager_counters", "manager_settings", "new_request", "request_logits",
            "request_verdict", "verify_beat"]
-
-
-class Place(enum.Enum, shape=1):
-    """Where an operator runs.
-
-    Members
-    -------
-    PIM: Near the banks: for operators that wait for memory.
-    TILES: On tiles (SADDLE: the GPU): for operators that compute.
-    """
-
-    PIM = 0
-    TILES = 1
-
-
-class DraftPolicy(enum.Enum, shape=2):
-    """What makes a request stop drafting, besides the length; another number is as ``CUMULATIVE``.
-
-    Members
-    -------
-    FIXED: Nothing.
-    CUMULATIVE: H, the product of the draft's probabilities, falls below the threshold.
-    CONFIDENCE: The token's own probability is below the threshold.
-    """
-
-    FIXED = 0
-    CUMULATIVE = 1
-    CONFIDENCE = 2
-
-
-class VerifyKind(enum.Enum, shape=2):
-    """A beat to the verify engine.
-
-    Members
-    -------
-    REQUEST: The request takes part in the pass, with a row for its last known token; ``token`` is 0.
-    TOKEN: A draft token of a request that takes part, behind the request's tokens before it.
-    END: The pass is complete; all else is 0.
-    """
-
-    REQUEST = 0
-    TOKEN = 1
-    END = 2
 
 
 @struct
@@ -181,7 +137,7 @@ def manager_settings(p: ManagerParams) -> Struct:
 
 
 def manager_counters() -> Struct:
-    """Counters of 32 bits that wrap round; their meanings are those of :data:`rtl.manager.registers.COUNTERS`."""
+    """Counters of 32 bits that wrap round; their meanings are those of :data:`sim_models.spec.manager.COUNTERS`."""
     return Struct("manager_counters", "Counters of 32 bits that wrap round.", dict.fromkeys(COUNTERS, 32), COUNTERS)
 
 

@@ -36,7 +36,6 @@ from rtl.manager.events.take_token import TakeToken
 from rtl.manager.events.take_verdict import TakeVerdict
 from rtl.manager.intensity_scheduler import IntensityScheduler
 from rtl.manager.layouts import (
-    Place,
     draft_beat,
     drafted,
     emitted,
@@ -59,6 +58,7 @@ from rtl.unit import Unit
 from sim_models.params.manager.draft_controller import TAU_ENTRIES
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.params.memory.ram import RamParams
+from sim_models.spec.manager import Place
 
 __all__ = ["Manager", "Parts"]
 

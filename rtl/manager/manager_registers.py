@@ -23,11 +23,12 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from rtl.bus.axi_lite import AxiLite, AxiLiteSignature
 from rtl.bus.registers import Field, Register
-from rtl.manager.layouts import Place, manager_counters, manager_settings
+from rtl.manager.layouts import manager_counters, manager_settings
 from rtl.manager.registers import registers
 from rtl.unit import Unit
 from sim_models.params.bus.axi_lite import AxiLiteParams
 from sim_models.params.manager.manager_registers import ManagerRegistersParams
+from sim_models.spec.manager import Place
 
 __all__ = ["ManagerRegisters"]
 

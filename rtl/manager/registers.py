@@ -6,35 +6,9 @@ from rtl.bus.registers import Field, Register
 from sim_models.params.manager.draft_controller import TAU_ENTRIES
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.params.manager.pools.pool import H_WIDTH
+from sim_models.spec.manager import COUNTERS
 
-__all__ = ["COUNTERS", "registers"]
-
-#: what the Manager counts, and what that is; the order is that of `manager_counters`
-COUNTERS = {
-    "cycles": "cycles while a request is live; the following nine count some of them",
-    "drafting": "a draft step is under way",
-    "verifying": "a verification pass is under way",
-    "both": "both are",
-    "locked": "no step is under way although a request could draft on: the pool is locked",
-    "eager_full": "no step is under way although a request could draft on: its Eager Pool is full",
-    "pool_full": "no step is under way although a request could draft on: the Shared Pool is full",
-    "idle": "neither a step nor a pass is under way",
-    "softmax": "logits are on their way through the softmax unit",
-    "deciding": "the Manager or the softmax unit is at work",
-    "masked": "logits without a distribution: all masked; the token drafted has probability 0",
-    "drafted": "draft tokens that came",
-    "stale": "draft tokens that came after their draft was broken",
-    "eager": "draft tokens that went to an Eager Pool",
-    "accepted": "draft tokens that were emitted",
-    "emitted": "tokens that were emitted",
-    "completed": "requests that were completed",
-    "passes": "verification passes",
-    "served": "requests in passes",
-    "rows": "rows of passes: requests and draft tokens",
-    "refused": "requests that wanted no token; each was answered with an empty beat and counts as completed",
-    "illegal": "draft tokens and verdicts that were dropped: of requests that were not asked for, or with more "
-               "accepted tokens than were in the pass",
-}
+__all__ = ["registers"]
 
 
 def registers(p: ManagerParams) -> tuple[Register, ...]:

@@ -30,7 +30,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from rtl.bus.axi_lite import AxiLiteSignature
 from rtl.bus.registers import Register
-from rtl.manager.layouts import Place, draft_beat, emitted, new_request, request_logits, request_verdict, verify_beat
+from rtl.manager.layouts import draft_beat, emitted, new_request, request_logits, request_verdict, verify_beat
 from rtl.manager.manager import Manager
 from rtl.manager.manager_registers import ManagerRegisters
 from rtl.manager.registers import registers as register_table
@@ -39,6 +39,7 @@ from rtl.memory.fifo import Fifo
 from rtl.unit import Unit
 from sim_models.params.bus.axi_lite import AxiLiteParams
 from sim_models.params.manager.saddle_manager import SaddleManagerParams
+from sim_models.spec.manager import Place
 
 __all__ = ["SaddleManager"]
 

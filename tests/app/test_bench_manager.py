@@ -10,9 +10,9 @@ import pytest
 
 from gen.config.config import Config, resolve
 from gen.errors import UserError
-from rtl.manager.registers import COUNTERS
 from sim_models.golden.manager.manager import Switches
 from sim_models.params.manager.manager import ManagerParams
+from sim_models.spec.manager import COUNTERS
 from sim_models.specdec.costs import PAPER, RATIO, TILES, MappedCosts
 from sim_models.transformer.checkpoint import ModelShape, random_checkpoint
 from sim_models.transformer.formats.llama2c import save_llama2c

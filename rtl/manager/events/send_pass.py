@@ -17,12 +17,13 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.manager.events.layouts import manager_events
-from rtl.manager.layouts import VerifyKind, verify_beat
+from rtl.manager.layouts import verify_beat
 from rtl.manager.pools.layouts import selected_beat
 from rtl.manager.requests.layouts import flag_changes, request_list, request_row
 from rtl.parts.pick import lowest, pick
 from rtl.unit import Unit
 from sim_models.params.manager.manager import ManagerParams
+from sim_models.spec.manager import VerifyKind
 
 __all__ = ["SendPass"]
 

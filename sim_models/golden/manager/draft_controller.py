@@ -4,13 +4,14 @@ import dataclasses
 
 from sim_models.golden.manager.pools.shared_pool import Token
 from sim_models.params.manager.draft_controller import DraftControllerParams
+from sim_models.spec.manager import DraftPolicy
 from sim_models.specdec.fixed import ONE, multiply
 from sim_models.specdec.policies import load_index
 
 __all__ = ["CONFIDENCE", "CUMULATIVE", "FIXED", "Decision", "DraftController", "Drafted", "Inputs", "Outputs",
            "Settings", "Update"]
 
-FIXED, CUMULATIVE, CONFIDENCE = range(3)
+FIXED, CUMULATIVE, CONFIDENCE = DraftPolicy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +169,8 @@ class DraftController:
         draft.h = multiply(draft.h, p)
         draft.length += 1
         tau = s.taus[load_index(max(s.load, 1))] if s.tabled else s.tau
-        value = {FIXED: None, CUMULATIVE: draft.h, CONFIDENCE: p}[i.settings.policy]
+        values: dict[int, int | None] = {FIXED: None, CUMULATIVE: draft.h, CONFIDENCE: p}
+        value = values[i.settings.policy]
         threshold = value is not None and value < tau
         length = draft.length >= s.max_draft
         end = drafted.final or (s.stop_at_end and drafted.token == s.end_token)

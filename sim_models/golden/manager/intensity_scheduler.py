@@ -4,10 +4,11 @@ import dataclasses
 from fractions import Fraction
 
 from sim_models.params.manager.intensity_scheduler import IntensitySchedulerParams
+from sim_models.spec.manager import Place
 
 __all__ = ["PIM", "TILES", "Inputs", "IntensityScheduler"]
 
-PIM, TILES = 0, 1
+PIM, TILES = Place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,8 @@ class IntensityScheduler:
 
     def reset(self) -> None:
         """Everything near the banks."""
-        self.places, self.moved = [PIM, PIM], [False, False]
+        self.places: list[int] = [PIM, PIM]
+        self.moved = [False, False]
         #: for each operator whether the estimate reaches (low, high), None without an estimate
         self._waiting: list[tuple[bool, bool] | None] = [None, None]
 

@@ -5,17 +5,14 @@ import dataclasses
 from sim_models.golden.manager import draft_controller
 from sim_models.golden.manager.draft_controller import CONFIDENCE, CUMULATIVE, FIXED
 from sim_models.params.manager.manager import ManagerParams
+from sim_models.spec.manager import COUNTERS, VerifyKind
 from sim_models.specdec.fixed import ONE
 from sim_models.specdec.policies import Confidence, Cumulative, LoadTau, Policy
 from sim_models.specdec.scheduler import Settings
 
 __all__ = ["COUNTERS", "END", "REQUEST", "TOKEN", "Inputs", "Outputs", "Switches"]
 
-REQUEST, TOKEN, END = range(3)
-
-COUNTERS = ("cycles", "drafting", "verifying", "both", "locked", "eager_full", "pool_full", "idle", "softmax",
-            "deciding", "masked", "drafted", "stale", "eager", "accepted", "emitted", "completed", "passes", "served",
-            "rows", "refused", "illegal")
+REQUEST, TOKEN, END = VerifyKind
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Signal, Value
 
-from rtl.manager.layouts import VerifyKind
 from rtl.manager.manager import Manager, Parts
 from sim_models.params.manager.manager import ManagerParams
+from sim_models.spec.manager import VerifyKind
 
 __all__ = ["ManagerSpecification", "changed_manager"]
 

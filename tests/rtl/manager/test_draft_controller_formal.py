@@ -12,9 +12,9 @@ from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal
 
 from rtl.manager import draft_controller
 from rtl.manager import layouts as manager_layouts
-from rtl.manager.layouts import DraftPolicy
 from rtl.manager.pools import layouts as pool_layouts
 from sim_models.params.manager.draft_controller import DraftControllerParams
+from sim_models.spec.manager import DraftPolicy
 from tests.formal_tools import Proven, Violated, check
 
 #: bits of H: 1.0 is 32
