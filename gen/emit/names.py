@@ -97,8 +97,7 @@ def distinct(rtlil: str) -> str:
         ranks: dict[str, list[int]] = {}
         for base, number in set(_DUPLICATE.findall(text)):
             ranks.setdefault(base, []).append(int(number))
-        for numbers in ranks.values():
-            numbers.sort()
+        rank = {(base, number): k for base, numbers in ranks.items() for k, number in enumerate(sorted(numbers), 1)}
         width = {wire: bits for bits, wire in _WIDTH.findall(text)}
         named = {wire for alias, wire in _ALIAS.findall(text) if width[alias] == width[wire]}
         registers = set(_REGISTER.findall(text)) - named
@@ -108,7 +107,7 @@ def distinct(rtlil: str) -> str:
             if f"{m[1]}${m[2]}" in ports:
                 return m[0]
             dot = "." if f"{m[1]}${m[2]}" in registers else "$"
-            return f"\\{m[1]}{dot}{ranks[m[1]].index(int(m[2])) + 1}"
+            return f"\\{m[1]}{dot}{rank[m[1], int(m[2])]}"
 
         return _DUPLICATE.sub(name, text)
 
@@ -129,6 +128,7 @@ def plain_names(module: str) -> str:
     """
     taken = {m[3] for m in _TOKEN.finditer(module) if m[3]} | _VERILOG_WORDS
     new: dict[str, str] = {}
+    last: dict[str, int] = {}       # number of the last name of each base: those below it are taken
 
     def plain(match: re.Match[str]) -> str:
         old = match[1] or match[2]
@@ -136,11 +136,13 @@ def plain_names(module: str) -> str:
             return match[0]
         if old not in new:
             base = _readable(old)
-            name, number = base, 0
+            number = last.get(base, 0)
+            name = f"{base}_{number}" if number else base
             while name in taken:
                 number += 1
                 name = f"{base}_{number}"
             new[old] = name
+            last[base] = number
             taken.add(name)
         return new[old]
 

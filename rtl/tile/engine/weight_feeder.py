@@ -83,10 +83,9 @@ class WeightFeeder(Unit):
                     bank.write_data.eq(self.write_data[i * p.cols + j]),
                     bank.read_en.eq(here[0]), bank.read_addr.eq(here[1:]),
                 ]
-                if i and p.vector:
-                    m.d.comb += self.weight[i * p.cols + j].eq(bank.read_data)
 
         # Which bank is due at the top of each group: vector-lane always takes row 0.
+        tops: list[Any] = []
         due: Any = Mux(self.step.systolic, self.step.row, 0) if p.vector else self.step.row
         for delay in range(p.groups + 1):
             delayed = Signal(range(p.rows), name=f"due_{delay}")
@@ -96,5 +95,8 @@ class WeightFeeder(Unit):
                 group = (delay - 1) * p.columns_per_hop
                 for j in range(group, min(group + p.columns_per_hop, p.cols)):
                     top = [banks[i][j].read_data for i in range(p.rows)]
-                    m.d.comb += self.weight[j].eq(pick(top, due) if p.systolic else top[0])
+                    tops.append(pick(top, due) if p.systolic else top[0])
+        below = [bank.read_data for row in banks[1:] for bank in row] if p.vector else []
+        # One statement: Amaranth looks at every bit of what a statement drives a part of.
+        m.d.comb += self.weight.as_value().eq(Cat(*tops, *below))
         return m
