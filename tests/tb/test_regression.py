@@ -9,19 +9,26 @@ import inspect
 import pytest
 
 from rtl.registry import BLOCKS
+from sim_models.params.base import Params
 from tb.common.runner import regress, variants
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 SEED = 1
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_bench(block: str) -> None:
+def test_bench(block: str, extent: Extent) -> None:
     """All variants pass, and each of them ran every test of the bench and compared something."""
     named = variants(block)
     params = [BLOCKS[block].params(**values) for values in named.values()]
     assert len(set(params)) == len(params), "two variants are the same"
-    results = regress([(block, p) for p in params], jobs=2, build_root=BUILDS, seed=SEED)
+    for seed in extent.seeds(SEED, 4):
+        _run(block, named, params, seed)
+
+
+def _run(block: str, named: dict[str, dict[str, object]], params: list[Params], seed: int) -> None:
+    results = regress([(block, p) for p in params], jobs=2, build_root=BUILDS, seed=seed)
     bad = [f"{name}: {f.test} {f.message}\n  {r.repeat}"
            for name, r in zip(named, results, strict=True) for f in r.failures]
     assert not bad, "\n".join(bad)

@@ -9,10 +9,12 @@ import pytest
 from rtl.registry import BLOCKS
 from tb.arith.numbers import FLOAT32_SPECIAL, HALF_SPECIAL, float32_codes, half_codes, integer_codes, near_codes
 from tb.common.native import NativeSim
+from tests.conftest import Extent
 from tests.designs.arith import PIPELINES, AllArith
 from tests.designs.run import BUILDS
 
-COUNT = 300_000
+#: operands of each pipeline, in the short form and in the long one
+COUNTS = 100_000, 3_000_000
 
 
 @pytest.fixture(scope="module")
@@ -25,29 +27,29 @@ def pairs(special: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return a.ravel(), b.ravel()
 
 
-def operands(block: str, values: dict[str, Any]) -> dict[str, np.ndarray]:
+def operands(block: str, values: dict[str, Any], extent: Extent) -> dict[str, np.ndarray]:
     """All special pairs or all 16-bit numbers first, then random ones."""
-    gen = np.random.default_rng(list(block.encode()))
+    gen, count = extent.generator(*block.encode()), extent.count(*COUNTS)
     p = BLOCKS[block].params(**values)
     if block == "exact_product":
-        codes = {"a": half_codes(gen, COUNT), "b": half_codes(gen, COUNT)}
+        codes = {"a": half_codes(gen, count), "b": half_codes(gen, count)}
         first = dict(zip("ab", pairs(HALF_SPECIAL), strict=True))
     elif block == "float_maximum":
-        lanes = [float32_codes(gen, COUNT)]
+        lanes = [float32_codes(gen, count)]
         for _ in range(p.lanes - 1):
             lanes.append(near_codes(gen, lanes[-1]))
-        codes = {"values": np.stack(lanes, axis=1), "present": gen.integers(0, 1 << p.lanes, COUNT, np.uint8)}
+        codes = {"values": np.stack(lanes, axis=1), "present": gen.integers(0, 1 << p.lanes, count, np.uint8)}
         first = {}
     elif block == "int_to_float":
-        codes, first = {"value": integer_codes(p.width)(gen, COUNT)}, {}
+        codes, first = {"value": integer_codes(p.width)(gen, count)}, {}
     elif block == "half_to_float" or values == {"format": "fp16"}:
-        codes = {"value" if block == "half_to_float" else "x": half_codes(gen, COUNT)}
+        codes = {"value" if block == "half_to_float" else "x": half_codes(gen, count)}
         first = dict.fromkeys(codes, np.arange(1 << 16).astype(np.uint16))
     elif block in ("float_to_int", "float_to_half", "exp2", "reciprocal", "reciprocal_sqrt"):
-        codes = {"value" if "to" in block else "x": float32_codes(gen, COUNT)}
+        codes = {"value" if "to" in block else "x": float32_codes(gen, count)}
         first = dict.fromkeys(codes, FLOAT32_SPECIAL)
     else:
-        a = float32_codes(gen, COUNT)
+        a = float32_codes(gen, count)
         codes, first = {"a": a, "b": near_codes(gen, a)}, dict(zip("ab", pairs(FLOAT32_SPECIAL), strict=True))
     return {name: np.concatenate([first[name], code]) if first else code for name, code in codes.items()}
 
@@ -67,15 +69,15 @@ def number(packed: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_results_are_the_golden_models(sim: NativeSim, name: str) -> None:
+def test_results_are_the_golden_models(sim: NativeSim, name: str, extent: Extent) -> None:
     block, values = PIPELINES[name]
     entry = BLOCKS[block]
     params: Any = entry.params(**values)
     cls = "".join(w.capitalize() for w in block.split("_"))
     model = getattr(importlib.import_module(entry.golden), cls)(params)
-    codes = operands(block, values)
+    codes = operands(block, values, extent)
     count = len(next(iter(codes.values())))
-    assert count >= COUNT
+    assert count >= extent.count(*COUNTS)
 
     width = {port.name: port.width for port in sim.library.ports}
     padded = {port: np.concatenate([code, code[:params.stages]]) for port, code in codes.items()}

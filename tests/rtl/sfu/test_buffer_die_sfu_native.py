@@ -13,6 +13,7 @@ from tb.common.native import NativeLibrary, NativeSim
 from tb.common.packing import codec
 from tb.common.scoreboard import compare
 from tb.sfu.sfu_traffic import FAULTS, Job, check, job, pack, random_job
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 P = BufferDieSfuParams()
@@ -41,14 +42,14 @@ def run(sim: NativeSim, jobs: list[Job], what: str) -> None:
 
 
 @pytest.mark.parametrize("pace", [1.0, 0.4])
-def test_hundreds_of_commands(library: NativeLibrary, pace: float) -> None:
+def test_hundreds_of_commands(library: NativeLibrary, pace: float, extent: Extent) -> None:
     """All operations and lengths, one in five with a fault."""
-    gen = np.random.default_rng([3, int(10 * pace)])
+    gen = extent.generator(3, int(10 * pace))
     sim = NativeSim(library)
     for stream in sim.streams:
         sim.rate(stream, pace)
     faults = [*FAULTS[:1], *FAULTS[2:]]
-    spoilt = [str(gen.choice(faults)) if gen.random() < 0.2 else None for _ in range(500)]
+    spoilt = [str(gen.choice(faults)) if gen.random() < 0.2 else None for _ in range(extent.count(250, 10_000))]
     jobs = [random_job(P, gen, int(gen.integers(0, 120)), fault=fault) for fault in spoilt]
     run(sim, jobs, f"pace {pace}")
 
@@ -91,14 +92,14 @@ def test_cycles_equal_the_closed_form(library: NativeLibrary) -> None:
     compare(np.diff(began), [w.period for w in want[:-1]], "cycles to the next command [command]")
 
 
-def test_reset_at_any_cycle(library: NativeLibrary) -> None:
+def test_reset_at_any_cycle(library: NativeLibrary, extent: Extent) -> None:
     """Every operation cut off at many cycles; the next command is as if nothing had been."""
-    gen = np.random.default_rng(5)
+    gen = extent.generator(5)
     sim = NativeSim(library)
     for op in SfuOp:
         cut_off = random_job(P, gen, 11, op=op)
         long = sfu_cycles(P, op, 11).period
-        for after in range(1, long + 2, max(1, long // 30)):
+        for after in range(1, long + 2, max(1, long // extent.count(30, 1 << 20))):
             push(sim, [cut_off] * 2)
             sim.step(after)
             sim.reset(1)

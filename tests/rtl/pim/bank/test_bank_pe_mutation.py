@@ -18,6 +18,7 @@ from tb.common.mutation import mutants, reason_of, run_mutants, survivors_table
 from tb.common.native import NativeSim
 from tb.pim.bank.pe_sums import random_sums
 from tb.pim.bank.pe_traffic import PATTERNS, pack_steps, pack_sums, random_traffic, seen, unpack_sums
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 ELEMENT = BankPEParams(lanes=2, accumulators=4, terms_width=3)
@@ -81,9 +82,10 @@ def _element_stimulus() -> Callable[[NativeSim], None]:
     return stimulus
 
 
-def test_element(capsys: pytest.CaptureFixture[str]) -> None:
-    """At least 95% of 400 mutants are noticed, and no survivor lacks a reason."""
-    report = run_mutants(mutants(BankPE(ELEMENT), 400, 1, BUILDS), _element_stimulus())
+def test_element(capsys: pytest.CaptureFixture[str], extent: Extent) -> None:
+    """At least 95% of the mutants are noticed, and no survivor lacks a reason."""
+    chosen = mutants(BankPE(ELEMENT), extent.count(400, 2000), *extent.seeds(1, 1), BUILDS)
+    report = run_mutants(chosen, _element_stimulus())
     with capsys.disabled():
         print(survivors_table("bank_pe", report, ELEMENT_REASONS))
     assert report.score >= 0.95
@@ -118,9 +120,10 @@ def _rounder_stimulus() -> Callable[[NativeSim], None]:
     return stimulus
 
 
-def test_rounder(capsys: pytest.CaptureFixture[str]) -> None:
-    """At least 95% of 300 mutants are noticed, and no survivor lacks a reason."""
-    report = run_mutants(mutants(SumRounder(ROUNDER), 300, 1, BUILDS), _rounder_stimulus())
+def test_rounder(capsys: pytest.CaptureFixture[str], extent: Extent) -> None:
+    """At least 95% of the mutants are noticed, and no survivor lacks a reason."""
+    chosen = mutants(SumRounder(ROUNDER), extent.count(300, 1500), *extent.seeds(1, 1), BUILDS)
+    report = run_mutants(chosen, _rounder_stimulus())
     with capsys.disabled():
         print(survivors_table("sum_rounder", report, ROUNDER_REASONS))
     assert report.score >= 0.95

@@ -16,6 +16,7 @@ from tb.arith.numbers import HALF_SPECIAL
 from tb.common.native import NativeSim
 from tb.pim.bank.pe_sums import random_sums
 from tb.pim.bank.pe_traffic import PATTERNS, Traffic, Words, pack_steps, pack_sums, random_traffic, seen, unpack_sums
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 EVERY = np.arange(1 << 16).astype(np.uint16)
@@ -86,10 +87,10 @@ def test_every_integer_product(lane: NativeSim) -> None:
     np.testing.assert_array_equal(high >> 11, want)
 
 
-def test_random_products(lane: NativeSim) -> None:
+def test_random_products(lane: NativeSim, extent: Extent) -> None:
     """A million pairs of any numbers, against the golden model."""
-    gen = np.random.default_rng(1)
-    a, b = (gen.integers(0, 1 << 16, 1_000_000).astype(np.uint16) for _ in range(2))
+    gen = extent.generator(1)
+    a, b = (gen.integers(0, 1 << 16, extent.count(1_000_000, 10_000_000)).astype(np.uint16) for _ in range(2))
     came = play_lane(lane, a, b, 0)
     significand, place, *specials = products(a, b)
     for name, want in zip(("positive", "negative", "nan"), specials, strict=True):
@@ -149,11 +150,11 @@ def test_longest_sums(element: tuple[BankPEParams, NativeSim]) -> None:
 
 
 @pytest.mark.parametrize("form", ["fp16", "both"])
-def test_rounding(form: str) -> None:
+def test_rounding(form: str, extent: Extent) -> None:
     """Sums of every size and in the middle between results, one a cycle."""
     p = SumRounderParams(format=form)
     sim = NativeSim(SumRounder(p), BUILDS)
-    sums, formats = random_sums(p, np.random.default_rng(2), 60_000)
+    sums, formats = random_sums(p, extent.generator(2), extent.count(30_000, 1_000_000))
     ones = np.ones((len(sums), 1), np.uint8)
     came = sim.play({"enable": ones, "i_valid": ones, "sum": pack_sums(p, sums),
                      "format": np.array(formats, np.uint8)[:, None]}, ["result"])

@@ -16,6 +16,7 @@ from tb.common.native import NativeLibrary, NativeSim
 from tb.pim.bank.bank_traffic import OUTPUTS, BankCodecs, expected, random_inputs
 from tb.pim.channel.channel_host import ChannelHost
 from tb.pim.channel.channel_sessions import Session, SessionMaker, fill, numbers
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 P = PseudoChannelParams
@@ -54,11 +55,11 @@ def _sessions(host: ChannelHost, gen: np.random.Generator, count: int, commands:
         yield maker.make(commands, pauses=0.2 * (number % 2))
 
 
-def test_every_cycle_is_that_of_the_model(host: ChannelHost) -> None:
+def test_every_cycle_is_that_of_the_model(host: ChannelHost, extent: Extent) -> None:
     """Hundreds of commands right and wrong, that come at once or with their words after any pause."""
     seen: set[str] = set()
     hits = misses = 0
-    for number, session in enumerate(_sessions(host, np.random.default_rng(1), 14)):
+    for number, session in enumerate(_sessions(host, extent.generator(1), extent.count(14, 300))):
         responses = host.run(session, f"session {number}").responses
         seen |= {r.status for r in responses}
         hits, misses = hits + sum(r.hits for r in responses), misses + sum(r.misses for r in responses)
@@ -66,18 +67,18 @@ def test_every_cycle_is_that_of_the_model(host: ChannelHost) -> None:
     assert min(hits, misses) > 100
 
 
-def test_results_do_not_depend_on_the_pace(host: ChannelHost) -> None:
+def test_results_do_not_depend_on_the_pace(host: ChannelHost, extent: Extent) -> None:
     """Streams that pause at random, each in its own way: the same statuses, accesses and sums."""
-    gen = np.random.default_rng(2)
-    for number, session in enumerate(_sessions(host, gen, 14)):
+    gen = extent.generator(2)
+    for number, session in enumerate(_sessions(host, gen, extent.count(14, 300))):
         host.rate(*(float(rate) for rate in gen.choice(PACES, len(host.sim.streams))))
         host.run(session, f"session {number}", exact=False)
 
 
-def test_reset_at_any_cycle(host: ChannelHost) -> None:
+def test_reset_at_any_cycle(host: ChannelHost, extent: Extent) -> None:
     """What was under way is forgotten, in every unit; the next session comes out as if it were the first."""
-    gen = np.random.default_rng(3)
-    for number in range(10):
+    gen = extent.generator(3)
+    for number in range(extent.count(10, 300)):
         maker = SessionMaker(host.p, gen, used=USED)
         host.rate(*(float(rate) for rate in gen.choice(PACES, len(host.sim.streams))))
         # no WRITE or LOAD, of which one could not say how far it came

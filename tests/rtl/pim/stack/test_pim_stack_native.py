@@ -17,6 +17,7 @@ from sim_models.transformer.checkpoint import WEIGHTS, Checkpoint
 from sim_models.transformer.pair import load_pair
 from sim_models.transformer.smollm2 import load_smollm2
 from tb.pim.stack.stack_meter import StackMeter
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 from tests.needs import SMOLLM2
 
@@ -32,9 +33,12 @@ def meter(p: PimStackParams) -> StackMeter:
     return StackMeter(p, BUILDS, seed=7)
 
 
-def test_cycles_and_results_of_random_shapes() -> None:
-    assert meter(SMALL).random(240) == 240
-    assert meter(SMALL).compared > 240
+def test_cycles_and_results_of_random_shapes(extent: Extent) -> None:
+    shapes = extent.count(120, 4000)
+    for seed in extent.seeds(7, 1):
+        stack = StackMeter(SMALL, BUILDS, seed=seed) if extent.seed else meter(SMALL)
+        assert stack.random(shapes) == shapes
+        assert stack.compared > shapes
 
 
 def matrices(checkpoint: Checkpoint, names: tuple[str, ...]) -> dict[str, np.ndarray]:

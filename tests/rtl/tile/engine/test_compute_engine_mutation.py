@@ -18,6 +18,7 @@ from tb.common.native import NativeSim
 from tb.common.timings import at_every_timing
 from tb.tile.engine.engine_host import EngineCodecs
 from tb.tile.engine.engine_sessions import SessionMaker
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 ENGINE = ComputeEngineParams(rows=4, cols=4, columns_per_hop=2, activation_depth=8, weight_depth=8, psum_depth=8)
@@ -87,9 +88,10 @@ def engine_stimulus() -> Callable[[NativeSim], None]:
     return stimulus
 
 
-def test_engine(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of 150 mutants at least 85% are noticed, and 95% are noticed or have a reason."""
-    report = run_mutants(mutants(ComputeEngine(ENGINE), 150, 1, BUILDS), engine_stimulus())
+def test_engine(capsys: pytest.CaptureFixture[str], extent: Extent) -> None:
+    """Of the mutants at least 85% are noticed, and 95% are noticed or have a reason."""
+    chosen = mutants(ComputeEngine(ENGINE), extent.count(150, 750), *extent.seeds(1, 1), BUILDS)
+    report = run_mutants(chosen, engine_stimulus())
     with capsys.disabled():
         print(survivors_table("compute_engine", report, REASONS))
     assert report.score >= 0.85

@@ -30,6 +30,7 @@ from tb.common.native import NativeLibrary, NativeSim, NativeTimeout
 from tb.common.timings import at_every_timing
 from tb.tile.engine.engine_host import EngineHost
 from tb.tile.engine.engine_sessions import Session, SessionMaker, check_results
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 P = ComputeEngineParams
@@ -93,28 +94,28 @@ def _check(host: EngineHost, batch: list[tuple[Program, np.ndarray]]) -> None:
 
 
 @pytest.mark.parametrize("largest", [40, 80])
-def test_law(library: tuple[ComputeEngineParams, NativeLibrary], largest: int) -> None:
+def test_law(library: tuple[ComputeEngineParams, NativeLibrary], largest: int, extent: Extent) -> None:
     """Hundreds of programs, one after the other without a reset, in batches that are queued at once.
 
     Faults excluded: wrong rows, or garbage from the padding, with shapes that are no multiple of the tile (the
     padding is the most negative operand, memories start random); a cycle formula that is off by one.
     """
     p, compiled = library
-    gen = np.random.default_rng(largest)
+    gen = extent.generator(largest)
     host = EngineHost(p, BUILDS, library=compiled)
     # engines with small memories cut a product into many commands
-    rounds = (100 if largest == 40 else 10) // (1 if p.activation_depth > 100 else 5)
+    rounds = extent.count(50, 1000) // (1 if largest == 40 else 10) // (1 if p.activation_depth > 100 else 5)
     for _ in range(rounds):
         _pace(host.sim, gen)
         _check(host, _programs(p, gen, 6, largest))
 
 
-def test_reset_in_the_middle(library: tuple[ComputeEngineParams, NativeLibrary]) -> None:
+def test_reset_in_the_middle(library: tuple[ComputeEngineParams, NativeLibrary], extent: Extent) -> None:
     """Stopped at any cycle by a reset of one cycle or more, the engine starts afresh, twice without another."""
     p, compiled = library
-    gen = np.random.default_rng(7)
+    gen = extent.generator(7)
     host = EngineHost(p, BUILDS, library=compiled)
-    for _ in range(40):
+    for _ in range(extent.count(20, 400)):
         _pace(host.sim, gen)
         for program, _ in _programs(p, gen, 4, 30):
             for stream, beats in host.codecs.queues(program).items():
@@ -142,14 +143,14 @@ def _run_session(host: EngineHost, session: Session, gen: np.random.Generator) -
     session.check(host.codecs, {stream: sim.take(stream)[0] for stream in counts})
 
 
-def test_sessions(library: tuple[ComputeEngineParams, NativeLibrary]) -> None:
+def test_sessions(library: tuple[ComputeEngineParams, NativeLibrary], extent: Extent) -> None:
     """Thousands of commands with random halves, releases, kept results, malformed blocks and wrong sizes."""
     p, compiled = library
-    gen = np.random.default_rng(11)
+    gen = extent.generator(11)
     host = EngineHost(p, BUILDS, library=compiled)
     maker = SessionMaker(p, gen)
     seen: set[str] = set()
-    for _ in range(100):
+    for _ in range(extent.count(100, 2000)):
         _pace(host.sim, gen)
         session = maker.make(int(gen.integers(1, 50)))
         _run_session(host, session, gen)
@@ -191,18 +192,19 @@ def _answers(host: EngineHost, count: int, wanted: Sequence[np.ndarray], limit: 
     return [r.status for r in host.codecs.responses(sim.take("o_response", count)[0])]
 
 
-def test_any_timing_gives_the_same_answers(library: tuple[ComputeEngineParams, NativeLibrary]) -> None:
+def test_any_timing_gives_the_same_answers(library: tuple[ComputeEngineParams, NativeLibrary],
+                                           extent: Extent) -> None:
     """Random sessions, each stream held back or ahead of all others: statuses, cycles and results stay the same.
 
     Faults excluded: a streamed block of partial sums that an earlier command takes, or that kept results replace; a
     refused command that releases its blocks if they have come by then.
     """
     p, compiled = library
-    gen = np.random.default_rng(12)
+    gen = extent.generator(12)
     host = EngineHost(p, BUILDS, library=compiled)
     maker = SessionMaker(p, gen)
     seen: set[tuple[int, bool, str]] = set()
-    for _ in range(20):
+    for _ in range(extent.count(20, 300)):
         session = maker.make(30)
         at_every_timing(host.sim, session.queues(host.codecs), session.counts(p),
                         partial(session.check, host.codecs), limit=LIMIT)

@@ -14,6 +14,7 @@ from sim_models.params.tile.engine.pe_array import PEArrayParams
 from tb.common.mutation import mutants, reason_of, run_mutants, survivors_table
 from tb.common.native import NativeSim
 from tb.tile.engine.array_steps import OUTPUTS, ArrayPorts, check, idle, random_steps
+from tests.conftest import Extent
 from tests.designs.run import BUILDS
 
 ARRAY = PEArrayParams(rows=4, cols=4, columns_per_hop=2)
@@ -60,9 +61,10 @@ def array_stimulus() -> Callable[[NativeSim], None]:
     return stimulus
 
 
-def test_array(capsys: pytest.CaptureFixture[str]) -> None:
-    """At least 95% of 400 mutants are noticed, and no survivor lacks a reason."""
-    report = run_mutants(mutants(PEArray(ARRAY), 400, 1, BUILDS), array_stimulus())
+def test_array(capsys: pytest.CaptureFixture[str], extent: Extent) -> None:
+    """At least 95% of the mutants are noticed, and no survivor lacks a reason."""
+    chosen = mutants(PEArray(ARRAY), extent.count(400, 2000), *extent.seeds(1, 1), BUILDS)
+    report = run_mutants(chosen, array_stimulus())
     with capsys.disabled():
         print(survivors_table("pe_array", report, ARRAY_REASONS))
     assert report.score >= 0.95
