@@ -60,8 +60,8 @@ def test_bench_of_the_engine_sees_who_claimed_a_half(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("old", "new", "test"), [
     # the last column group collects a cycle too early
-    ("row=control[2:], control=delayed)\n            control = delayed",
-     "row=control[2:], control=delayed)\n            control = delayed if group < p.groups - 2 else control",
+    ("first=control, then=delayed)\n            control = delayed",
+     "first=control, then=delayed)\n            control = delayed if group < p.groups - 2 else control",
      "back_to_back"),
     # sums of before a pause are subtracted
     ("m.d.sync += fresh.eq(1)      # the sums", "m.d.sync += fresh.eq(0)      # the sums", "pauses_of_every_length"),
