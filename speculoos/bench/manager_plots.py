@@ -14,7 +14,9 @@ _BARS = ("-d", "-p", "-s", "full", "oracle")
 
 
 def manager_plot(rows: Sequence[Mapping[str, Any]], path: Path, report: Report) -> int:
-    """Throughput over that of the target alone: fixed lengths over the batch, and the variants at their best tau.
+    """Throughput over that of the target alone: fixed lengths, and the variants at their best tau.
+
+    Fixed lengths are drawn over the batch; with a single batch, throughput is drawn over the length.
 
     Returns
     -------
@@ -37,8 +39,12 @@ def manager_plot(rows: Sequence[Mapping[str, Any]], path: Path, report: Report) 
 
         fixed = [v for v in dict.fromkeys(r["variant"] for r in mine)
                  if v.startswith("d = ") and v != "d = 0" and "alone" not in v]
-        for variant in fixed:
-            left.plot(range(len(batches)), [gain(variant, b) for b in batches], marker="o", label=variant)
+        if len(batches) == 1:                                # a line for each length would be a single dot
+            left.plot([int(v.removeprefix("d = ")) for v in fixed], [gain(v, batches[0]) for v in fixed], marker="o",
+                      label=f"batch {batches[0]}")
+        else:
+            for variant in fixed:
+                left.plot(range(len(batches)), [gain(variant, b) for b in batches], marker="o", label=variant)
         for n, variant in enumerate(_BARS):
             right.bar([k + 0.16 * (n - 2) for k in range(len(batches))], [gain(variant, b) for b in batches], 0.15,
                       label=variant)
@@ -46,9 +52,14 @@ def manager_plot(rows: Sequence[Mapping[str, Any]], path: Path, report: Report) 
                      [k + 0.42 for k in range(len(batches))], "k", linewidth=1.2, label="best fixed d > 0")
         for ax, title in ((left, "fixed draft length (as Fig. 3)"), (right, "variants, best tau (as Fig. 14)")):
             ax.axhline(1, color="#333333", linewidth=0.8)
-            ax.set_xticks(range(len(batches)), [str(b) for b in batches])
-            ax.set(title=f"{setting}: {title}", xlabel="batch", ylabel="throughput, target alone = 1")
-            ax.legend(fontsize=7, ncols=3)
+            over_length = ax is left and len(batches) == 1
+            if over_length:
+                ax.xaxis.get_major_locator().set_params(integer=True)
+            else:
+                ax.set_xticks(range(len(batches)), [str(b) for b in batches])
+            ax.set(title=f"{setting}: {title}", xlabel="draft length d" if over_length else "batch",
+                   ylabel="throughput, target alone = 1")
+            ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     return save(drawn, path, report)
 
 
