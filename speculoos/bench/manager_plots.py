@@ -48,8 +48,9 @@ def manager_plot(rows: Sequence[Mapping[str, Any]], path: Path, report: Report) 
         for n, variant in enumerate(_BARS):
             right.bar([k + 0.16 * (n - 2) for k in range(len(batches))], [gain(variant, b) for b in batches], 0.15,
                       label=variant)
-        right.hlines([max(gain(v, b) for v in fixed) for b in batches], [k - 0.42 for k in range(len(batches))],
-                     [k + 0.42 for k in range(len(batches))], "k", linewidth=1.2, label="best fixed d > 0")
+        if fixed:
+            right.hlines([max(gain(v, b) for v in fixed) for b in batches], [k - 0.42 for k in range(len(batches))],
+                         [k + 0.42 for k in range(len(batches))], "k", linewidth=1.2, label="best fixed d > 0")
         for ax, title in ((left, "fixed draft length (as Fig. 3)"), (right, "variants, best tau (as Fig. 14)")):
             ax.axhline(1, color="#333333", linewidth=0.8)
             over_length = ax is left and len(batches) == 1
@@ -59,7 +60,8 @@ def manager_plot(rows: Sequence[Mapping[str, Any]], path: Path, report: Report) 
                 ax.set_xticks(range(len(batches)), [str(b) for b in batches])
             ax.set(title=f"{setting}: {title}", xlabel="draft length d" if over_length else "batch",
                    ylabel="throughput, target alone = 1")
-            ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+            if fixed or ax is right:
+                ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     return save(drawn, path, report)
 
 

@@ -15,7 +15,7 @@ VARIANTS = {"d = 0": 10, "d = 1": 14, "d = 2": 17, "d = 4": 12, "-d": 15, "-p": 
             "full": 19, "oracle": 20}
 
 
-def drawn(batches: list[int], path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def drawn(batches: list[int], path: Path, monkeypatch: pytest.MonkeyPatch, variants: Any = VARIANTS) -> Any:
     """The figure of these batches, as it was saved."""
     figures = []
     save = manager_plots.save
@@ -26,7 +26,7 @@ def drawn(batches: list[int], path: Path, monkeypatch: pytest.MonkeyPatch) -> An
 
     monkeypatch.setattr(manager_plots, "save", keep)
     rows = [{"costs": "paper", "batch": batch, "variant": variant, "tokens_per_1000": figure}
-            for batch, (variant, figure) in product(batches, VARIANTS.items())]
+            for batch, (variant, figure) in product(batches, variants.items())]
     assert manager_plots.manager_plot(rows, path, Report()) == 0
     assert path.stat().st_size > 1000
     return figures[0]
@@ -58,3 +58,14 @@ def test_several_batches_have_a_line_for_each_length(tmp_path: Path, monkeypatch
     left = drawn([1, 4, 16], tmp_path / "plot.png", monkeypatch).axes[0]
     lines = {line.get_label(): list(line.get_ydata()) for line in left.lines if line.get_label().startswith("d =")}
     assert lines == {"d = 1": [1.4] * 3, "d = 2": [1.7] * 3, "d = 4": [1.2] * 3}
+
+
+@pytest.mark.parametrize("batches", [[4], [1, 4]])
+def test_a_plot_without_fixed_lengths_has_its_bars(batches: list[int], tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``--d 0`` gives: five bars a batch, and no line for the best fixed length."""
+    variants = {name: figure for name, figure in VARIANTS.items() if name == "d = 0" or not name.startswith("d = ")}
+    left, right = drawn(batches, tmp_path / "plot.png", monkeypatch, variants).axes
+    assert left.get_legend() is None
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["-d", "-p", "-s", "full", "oracle"]
+    assert len(right.patches) == 5 * len(batches)
