@@ -15,7 +15,8 @@ VARIANTS = {"d = 0": 10, "d = 1": 14, "d = 2": 17, "d = 4": 12, "-d": 15, "-p": 
             "full": 19, "oracle": 20}
 
 
-def drawn(batches: list[int], path: Path, monkeypatch: pytest.MonkeyPatch, variants: Any = VARIANTS) -> Any:
+def drawn(batches: list[int], path: Path, monkeypatch: pytest.MonkeyPatch,
+          variants: dict[str, int] = VARIANTS) -> Any:
     """The figure of these batches, as it was saved."""
     figures = []
     save = manager_plots.save
