@@ -143,7 +143,7 @@ def test_bad_parameters() -> None:
 
 def decide(model: DraftController, drafted: Drafted, s: Settings) -> tuple[int, bool]:
     """H and whether the draft stops."""
-    while not model.step(Inputs(drafted=drafted, settings=s)).drafted_ready:
+    while not model.step(Inputs(request=1, drafted=drafted, settings=s)).drafted_ready:
         pass
     model.step(Inputs(settings=s))
     decision = model.step(Inputs(settings=s)).decision
@@ -166,12 +166,12 @@ def test_drafts_stop_where_those_of_the_decoding_model_do(policy: object, regist
         while not stop and length < 16:
             p = quantise(float(rng.random() ** 0.3))
             h, length = multiply(h, p), length + 1
-            got = decide(model, Drafted(1, length, 5, p), s)
+            got = decide(model, Drafted(length, 5, p), s)
             stop = policy.stops(Step(length, h, p, load=4)) or not policy.wants(length, 4)
             stop |= length >= s.max_draft
             assert got == (h, stop)
         model.step(Inputs(settings=s))
-        model.step(Inputs(update=Update(1), settings=s))
+        model.step(Inputs(request=1, update=Update(), settings=s))
 
 
 def test_h_never_rises_and_is_exact_at_the_ends() -> None:
