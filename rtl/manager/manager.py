@@ -68,7 +68,7 @@ class Parts:
 
     def __init__(self, p: ManagerParams) -> None:
         # what is known of requests
-        self.table, self.flags, self.lister = RequestTable(p), RequestFlags(p), RequestLister(p)
+        self.table, self.states, self.lister = RequestTable(p), RequestFlags(p), RequestLister(p)
         self.readiness, self.eager = Readiness(p), EagerCounts(p)
         self.text = Ram(RamParams(depth=p.text_depth, width=text_word(p).size))
         # events
@@ -172,7 +172,7 @@ class Manager(Unit):
 
     def _sequence(self, m: Module, b: Parts) -> None:
         """Which event is next."""
-        s, flags, work = b.sequencer, b.flags.flags, b.readiness.work
+        s, flags, work = b.sequencer, b.states.flags, b.readiness.work
         events = {"migrate": b.migration, "token": b.token, "verdict": b.verdict, "request": b.request,
                   "verify": b.verify, "step": b.step}
         m.d.comb += [
@@ -191,14 +191,14 @@ class Manager(Unit):
     def _requests(self, m: Module, b: Parts) -> None:
         """Numbers and flags of requests: who reads and changes them."""
         m.d.comb += [
-            b.table.request.eq(b.sequencer.request), b.flags.request.eq(b.sequencer.request),
+            b.table.request.eq(b.sequencer.request), b.states.request.eq(b.sequencer.request),
             b.table.update.eq(_any(*(unit.update for unit in (b.request, b.token, b.verdict, b.migration)))),
-            b.flags.changes.eq(_any(*(unit.changes for unit in (
+            b.states.changes.eq(_any(*(unit.changes for unit in (
                 b.request, b.token, b.verdict, b.migration, b.verify, b.step)))),
-            b.flags.draft.eq(_any(b.request.draft, b.token.draft, b.verdict.draft)),
-            b.flags.may_draft.eq(b.controller.may_draft),
+            b.states.draft.eq(_any(b.request.draft, b.token.draft, b.verdict.draft)),
+            b.states.may_draft.eq(b.controller.may_draft),
             *(unit.row.eq(b.table.row) for unit in (b.token, b.verdict, b.migration, b.verify, b.step)),
-            *(unit.here.eq(b.flags.here) for unit in (b.token, b.verdict)),
+            *(unit.here.eq(b.states.here) for unit in (b.token, b.verdict)),
             *(unit.length.eq(b.controller.length) for unit in (b.token, b.verdict, b.migration, b.step)),
             *(unit.request.eq(b.sequencer.request) for unit in (b.migration, b.verify, b.step)),
         ]
@@ -206,10 +206,10 @@ class Manager(Unit):
     def _readiness(self, m: Module, b: Parts, settings: Any) -> None:
         """What passes and steps depend on."""
         for unit in (b.readiness, b.counts):
-            m.d.comb += [getattr(unit, name).eq(getattr(b.flags, name))
+            m.d.comb += [getattr(unit, name).eq(getattr(b.states, name))
                          for name in ("alive", "drafting", "verifying")]
         m.d.comb += [
-            b.readiness.settings.eq(settings), b.readiness.flags.eq(b.flags.flags),
+            b.readiness.settings.eq(settings), b.readiness.flags.eq(b.states.flags),
             b.readiness.pools.used.eq(b.pool.used), b.readiness.pools.eager.eq(b.eager.used),
         ]
 
@@ -235,7 +235,7 @@ class Manager(Unit):
             b.verdict.pool.ready.eq(pool.verdict.ready),
             pool.look.eq(self.verdicts.payload.request), b.verdict.locked.eq(pool.match_locked),
             pool.start.valid.eq(b.verify.round.valid), pool.start.payload.eq(b.verify.round.payload),
-            b.verify.round.ready.eq(pool.start.ready), pool.eligible.eq(b.flags.flags.verifying),
+            b.verify.round.ready.eq(pool.start.ready), pool.eligible.eq(b.states.flags.verifying),
             b.verify.selected.valid.eq(pool.selected.valid), b.verify.selected.payload.eq(pool.selected.payload),
             pool.selected.ready.eq(b.verify.selected.ready),
             b.eager.request.eq(b.sequencer.request), b.eager.add.eq(b.token.add),
@@ -253,8 +253,8 @@ class Manager(Unit):
             controller.update.valid.eq(b.verdict.update_draft.valid),
             controller.update.payload.eq(b.verdict.update_draft.payload),
             b.verdict.update_draft.ready.eq(controller.update.ready),
-            controller.verifying.eq(b.flags.here.verifying), controller.behind.eq(b.flags.here.eager),
-            controller.shared_room.eq(~b.pool.full), controller.load.eq(b.flags.alive),
+            controller.verifying.eq(b.states.here.verifying), controller.behind.eq(b.states.here.eager),
+            controller.shared_room.eq(~b.pool.full), controller.load.eq(b.states.alive),
             b.token.entry.eq(controller.to_shared.payload), b.token.to_eager.eq(controller.to_eager.valid),
             controller.to_eager.ready.eq(1),
             *(controller.taus[n].eq(settings[f"tau_{n}"]) for n in range(TAU_ENTRIES)),
@@ -278,7 +278,7 @@ class Manager(Unit):
 
     def _lists(self, m: Module, b: Parts, settings: Any) -> None:
         """Requests of passes and steps."""
-        flags, work = b.flags.flags, b.readiness.work
+        flags, work = b.states.flags, b.readiness.work
         m.d.comb += [
             b.lister.wanted.eq(_any(b.verify.wanted, b.step.wanted)),
             *(unit.shown.eq(b.lister.shown) for unit in (b.verify, b.step)),

@@ -103,7 +103,7 @@ class ManagerSpecification(Elaboratable):
                              Assert(beat.position + 1 < self.stops[beat.request])]
         # a token that comes in time is at work until its pool has it
         with m.If(came):
-            m.d.sync += held.eq(gone & ~self.parts.flags.flags.stale)
+            m.d.sync += held.eq(gone & ~self.parts.states.flags.stale)
         with m.Elif(self.parts.token.done):
             m.d.sync += held.eq(0)
         m.d.sync += owed.eq(owed & ~gone)
@@ -180,7 +180,7 @@ class ManagerSpecification(Elaboratable):
 
     def _flags(self, m: Module) -> None:
         """The Manager's flags are what the streams say, and its counts are those of the flags."""
-        unit = self.parts.flags
+        unit = self.parts.states
         for name, seen in (("alive", self.alive), ("drafting", self.drafting), ("verifying", self.verifying)):
             m.d.comb += [Assert(unit.flags[name] == seen), Assert(getattr(unit, name) == sum(Cat(seen)))]
         m.d.comb += Assert((unit.flags.stale & ~unit.flags.drafting) == 0)
