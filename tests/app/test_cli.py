@@ -263,8 +263,8 @@ def test_sim_lists_blocks_with_their_tests_and_variants(capsys: Capture, tmp_pat
     assert "smallest" in out
     (row,) = json.loads((tmp_path / "s.json").read_text())["rows"]
     assert list(row["variants"]) == ["default", "smallest", "deep", "wide"]
-    assert row["tests"] == ["scenarios", "every_cycle", "capacity_latency_throughput", "reset_empties",
-                            "takes_nothing_in_reset"]
+    assert row["tests"] == ["scenarios", "same_words_at_any_timing", "every_cycle", "capacity_latency_throughput",
+                            "reset_empties", "takes_nothing_in_reset"]
 
 
 @pytest.mark.parametrize("error", [BuildError, ToolError])
