@@ -203,6 +203,8 @@ def write_atomic(path: Path, content: str | bytes, overwrite: bool = True) -> No
     UserError
         The file cannot be written, or it exists and is not to be overwritten.
     """
+    if overwrite and path.exists() and not path.is_file():
+        raise UserError(f"{path} cannot be written: a file was wanted, it is a folder or a device", 1)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as f:
@@ -254,6 +256,8 @@ def listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int, t
 def _check_target(path: Path) -> None:
     if path.is_dir():
         raise UserError(f"--json needs a file, {path} is a folder")
+    if path.exists() and not path.is_file():
+        raise UserError(f"--json needs a file, {path} is a device")
     if not path.parent.is_dir():
         raise UserError(f"--json {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):

@@ -16,8 +16,8 @@ from gen.errors import UserError
 from rtl.registry import BLOCKS, Block
 from sim_models.params.base import ParamError, Params
 
-__all__ = ["PRESET_FOLDER", "Config", "guess", "load", "override", "parse", "presets", "read_text", "resolve",
-           "unknown_design"]
+__all__ = ["PRESET_FOLDER", "Config", "guess", "load", "override", "parse", "parse_toml", "presets", "read_text",
+           "resolve", "unknown_design"]
 
 PRESET_FOLDER = Path(__file__).parents[1] / "presets"
 #: a configuration is a page of text; anything longer is another kind of file
@@ -146,13 +146,33 @@ def parse(text: str, source: str) -> Config:
     UserError
         One sentence that starts with ``source:line:column:``.
     """
+    return _Reader(parse_toml(text, source), Positions(text), source).config()
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """Read TOML text; ``source`` stands for the file in messages.
+
+    Raises
+    ------
+    UserError
+        It is not TOML, nested too deeply, or an integer has more than the 64 bits of TOML.
+    """
     try:
         document = tomllib.loads(text)
+        if _large(document):
+            raise ValueError
     except RecursionError as e:
         raise UserError(f"{source}: arrays or tables are nested too deeply") from e
     except ValueError as e:
         raise UserError(_toml_error(text, source, e)) from e
-    return _Reader(document, Positions(text), source).config()
+    return document
+
+
+def _large(value: Any) -> bool:
+    """Whether an integer in ``value`` has more than 64 bits."""
+    if isinstance(value, dict | list):
+        return any(map(_large, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and value.bit_length() > 63
 
 
 def override(config: Config, settings: Sequence[str]) -> Config:
@@ -185,9 +205,9 @@ def _literal(value: str) -> Any:
     """A TOML number or truth value; any other text stays a string, for the parameter's check to refuse."""
     try:
         document = tomllib.loads(f"value = {value}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
-    return document["value"] if len(document) == 1 else value
+    return value if len(document) != 1 or _large(document) else document["value"]
 
 
 class _Reader:

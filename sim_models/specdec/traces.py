@@ -254,7 +254,7 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
         raise TraceError(f"{os.fspath(path)}: {error}") from None
     except OSError as error:
         raise TraceError(f"{os.fspath(path)}: cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise TraceError(f"{os.fspath(path)}: not a trace: {type(error).__name__}: {error}") from None
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,12 +38,9 @@ def load_machines(path: Path) -> "dict[str, MappedCosts]":
     UserError
         The file cannot be read, holds no table, or a key is missing, unknown, or no positive integer.
     """
-    from gen.config.config import guess, read_text
+    from gen.config.config import guess, parse_toml, read_text
     from sim_models.specdec.costs import MappedCosts
-    try:
-        document = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as e:
-        raise UserError(f"{path}: {e}") from e
+    document = parse_toml(read_text(path), str(path))
     fields = dataclasses.fields(MappedCosts)
     names = [f.name for f in fields]
     needed = [f.name for f in fields if f.default is dataclasses.MISSING]
@@ -122,9 +118,9 @@ def _models(args: argparse.Namespace) -> "tuple[Any, Any, Sequence[list[int]]]":
     try:
         assert models.draft is not None
         draft, target = LlamaModel(Int8Model(models.draft)), LlamaModel(Int8Model(models.target))
+        return draft, target, [models.tokenizer.encode(text) for text in prompts]
     except CheckpointError as e:
         raise UserError(str(e)) from e
-    return draft, target, [models.tokenizer.encode(text) for text in prompts]
 
 
 def _prompts(path: Path) -> list[str]:

@@ -30,6 +30,10 @@ MODEL = ("[model]\ndim = 64\nhidden_dim = 172\nn_layers = 5\nn_heads = 8\nn_kv_h
          "max_seq_len = 512\n")
 
 
+DEEP = "[" * 2000
+LARGE = "0x" + "f" * 4000
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A command, the files it finds, and what it says."""
@@ -53,6 +57,7 @@ def file_case(name: str, content: str | bytes, message: str) -> Case:
 
 CONFIGURATION = [
     file_case("empty", "", "f.toml:1:1: missing key 'name'"),
+    file_case("thousands of digits", f"{ENGINE}[params]\nrows = {LARGE}\n", "f.toml: a number has too many digits"),
     file_case("no block", '# c\nname = "e"', "f.toml:1:1: missing key 'block'"),
     file_case("top key misspelt", 'name = "e"\nblok = "pe"',
               "f.toml:2:1: unknown key 'blok' (did you mean 'block'?)"),
@@ -185,6 +190,11 @@ COMMAND_LINE = [
          "--set operand_width=8 acc_width=12: acc_width must be at least 16 for operand_width = 8, not 12"),
     Case("--json into a missing folder", "list --json no/l.json", "--json no/l.json: there is no folder no"),
     Case("--json onto a folder", "list --json .", "--json needs a file, . is a folder"),
+    Case("--json onto a device", "list --json /dev/null", "--json needs a file, /dev/null is a device"),
+    Case("--set nested too deeply", "check pe_array",
+         f"--set rows={DEEP}: rows must be an integer, not {DEEP!r}", last=("--set", f"rows={DEEP}")),
+    Case("--set of thousands of digits", "check pe_array",
+         f"--set rows={LARGE}: rows must be an integer, not {LARGE!r}", last=("--set", f"rows={LARGE}")),
     Case("--json below a file", "list --json f/l.json", "--json f/l.json: there is no folder f", {"f": ""}),
     Case("--json into a locked folder", "list --json l.json", "--json l.json: the folder . is not writable",
          prepare=lambda _, monkeypatch: monkeypatch.setattr("os.access", lambda *_: False)),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gen.config.config import Config, resolve
@@ -15,8 +16,9 @@ from sim_models.params.manager.manager import ManagerParams
 from sim_models.spec.manager import COUNTERS
 from sim_models.specdec.costs import PAPER, RATIO, TILES, MappedCosts
 from sim_models.transformer.checkpoint import ModelShape, random_checkpoint
-from sim_models.transformer.formats.llama2c import save_llama2c
+from sim_models.transformer.formats.llama2c import save_llama2c, save_tokenizer
 from sim_models.transformer.pair import DATA
+from sim_models.transformer.tokenizer import Tokenizer
 from speculoos.bench import manager as bench_manager
 from speculoos.bench.manager import Case
 from speculoos.bench.manager_inputs import load_machines, recorded
@@ -190,6 +192,8 @@ def test_machines_come_from_a_file(tmp_path: Path) -> None:
     (f"[a]\n{MACHINE.replace('20', '2.5')}", r"\[a\] row must be an integer of at least 1, not 2.5"),
     ("[a]\nfc = 1\nrow = 2\n", r"\[a\] lacks draft_attention, weights, attention"),
     ("[a", "machines.toml"),
+    (f"a = {'[' * 2000}", "machines.toml: arrays or tables are nested too deeply"),
+    (f"[a]\nfc = 0x{'f' * 4000}\n", "machines.toml: a number has too many digits"),
 ])
 def test_a_wrong_machine_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "machines.toml"
@@ -211,6 +215,16 @@ def test_a_pair_of_ones_own_and_its_traces(tmp_path: Path) -> None:
     again = recorded(_args(traces=tmp_path / "texts.json"), 4, 16)
     assert [r.target for r in again.requests] == [r.target[:4] for r in trace.requests]
     assert again.limits == [4, 4]
+
+
+def test_a_prompt_that_the_tokenizer_cannot_spell_is_one_sentence(tmp_path: Path) -> None:
+    shape = ModelShape(dim=8, hidden_dim=8, n_layers=1, n_heads=2, n_kv_heads=1, vocab_size=4, max_seq_len=32)
+    for name in ("target", "draft"):
+        save_llama2c(tmp_path / f"{name}.bin", random_checkpoint(shape, 1))
+    save_tokenizer(tmp_path / "t.bin", Tokenizer([b"<unk>", b"<s>", b"</s>", b" "], np.zeros(4, np.float32)))
+    files = {name: tmp_path / f"{name}.bin" for name in ("target", "draft")}
+    with pytest.raises(UserError, match="the vocabulary has no piece for "):
+        recorded(_args(**files, tokenizer=tmp_path / "t.bin"), 4, 2)
 
 
 @pytest.mark.parametrize(("changes", "message"), [
