@@ -9,11 +9,10 @@ import json
 import secrets
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from gen.emit.process import Stopped, interruptible, run_process, stopping
+from gen.emit.process import Stopped, interruptible, run_process, side_by_side
 from gen.errors import ToolError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,25 +75,19 @@ def soak(seed: int, only: str, jobs: int) -> int:
     todo = [test for test in tests if test not in passed]
     print(f"soak: seed {seed}, {len(todo)} of {len(tests)} tests to run; {left(todo, jobs)}", flush=True)
     failed, waiting = [], list(todo)
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(run, test, seed): test for test in todo}
-        try:
-            for count, future in enumerate(as_completed(futures), 1):
-                test, (ok, seconds, text) = futures[future], future.result()
-                waiting.remove(test)
-                with path.open("a") as file:
-                    file.write(json.dumps({"test": test, "ok": ok, "seconds": round(seconds, 1)}) + "\n")
-                print(f"{count}/{len(todo)} {'passed' if ok else 'FAILED'} {seconds:6.1f} s  {test}"
-                      f"{f'; left: {left(waiting, jobs)}' if waiting else ''}", flush=True)
-                if not ok:
-                    failed.append(test)
-                    print(text, flush=True)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            with stopping():
-                while not all(f.done() for f in futures):
-                    time.sleep(0.05)
-            raise
+
+    def ended(count: int, test: str, result: tuple[bool, float, str]) -> None:
+        ok, seconds, text = result
+        waiting.remove(test)
+        with path.open("a") as file:
+            file.write(json.dumps({"test": test, "ok": ok, "seconds": round(seconds, 1)}) + "\n")
+        print(f"{count}/{len(todo)} {'passed' if ok else 'FAILED'} {seconds:6.1f} s  {test}"
+              f"{f'; left: {left(waiting, jobs)}' if waiting else ''}", flush=True)
+        if not ok:
+            failed.append(test)
+            print(text, flush=True)
+
+    side_by_side(lambda test: run(test, seed), todo, jobs, ended)
     for test in failed:
         print(f"repeat: .venv/bin/python -m pytest '{test}' --soak {seed}")
     print(f"soak: seed {seed}, {len(todo) - len(failed)} passed, {len(failed)} failed")

@@ -16,13 +16,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from gen.errors import ToolError, naming
 
-__all__ = ["Progress", "Stopped", "check_stopped", "interruptible", "run_child", "run_process", "scratch", "stopping",
-           "unfinished"]
+__all__ = ["Progress", "Stopped", "check_stopped", "interruptible", "run_child", "run_process", "scratch",
+           "side_by_side", "stopping", "unfinished"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 #: called with one line that says what is going on
 Progress = Callable[[str], None]
@@ -136,6 +140,35 @@ def stopping() -> Iterator[None]:
     finally:
         if not before:
             _stopped.clear()
+
+
+def side_by_side(function: Callable[[_Item], _Result], items: Sequence[_Item], jobs: int,
+                 on_result: Callable[[int, _Item, _Result], None]) -> None:
+    """Call a function for each item, some at a time, and end their programs if anything is raised.
+
+    Parameters
+    ----------
+    function:
+        Called in other threads.
+    items:
+        What it is called with.
+    jobs:
+        Calls at a time.
+    on_result:
+        Called in this thread with (finished, item, result) as each call ends.
+    """
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(function, item): item for item in items}
+        try:
+            for count, future in enumerate(as_completed(futures), 1):
+                on_result(count, futures[future], future.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            # An interrupt reaches this thread alone: the others work on, with compilers, simulators and locks.
+            with stopping():
+                while not all(f.done() for f in futures):
+                    time.sleep(0.05)
+            raise
 
 
 def check_stopped() -> None:

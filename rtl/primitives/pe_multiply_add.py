@@ -23,7 +23,25 @@ from rtl.primitives.dsp48 import A_ALONE, ADD_C, ADD_P, D_ALONE, dsp48
 from rtl.unit import Unit, is_emitting
 from sim_models.params.tile.engine.pe import PEParams
 
-__all__ = ["PEMultiplyAdd"]
+__all__ = ["PEMultiplyAdd", "pe_ports"]
+
+
+def pe_ports(p: PEParams, operand: Any, acc: Any) -> dict[str, Any]:
+    """Ports of a PE and of what multiplies and adds in it: those of a mode only where that mode is built.
+
+    Parameters
+    ----------
+    operand, acc:
+        Shapes of operands and sums.
+    """
+    ports: dict[str, Any] = {"activation": In(operand), "sum": Out(acc)}
+    if p.systolic:
+        ports |= {"above_weight": In(operand)}
+    if p.vector:
+        ports |= {"bank_weight": In(operand), "above_sum": In(acc)}
+    if p.systolic and p.vector:
+        ports |= {"load_bank": In(1), "add_above": In(1)}
+    return ports
 
 
 class PEMultiplyAdd(Unit):
@@ -53,14 +71,7 @@ class PEMultiplyAdd(Unit):
 
     def __init__(self, params: PEParams) -> None:
         p = self.p = params
-        ports: dict[str, Any] = {"activation": In(p.operand_width), "sum": Out(p.acc_width)}
-        if p.systolic:
-            ports |= {"above_weight": In(p.operand_width)}
-        if p.vector:
-            ports |= {"bank_weight": In(p.operand_width), "above_sum": In(p.acc_width)}
-        if p.systolic and p.vector:
-            ports |= {"load_bank": In(1), "add_above": In(1)}
-        super().__init__(p, ports)
+        super().__init__(p, pe_ports(p, p.operand_width, p.acc_width))
 
     def body(self, platform: Any) -> Module:
         m = Module()

@@ -16,13 +16,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from gen.emit.emit import Design, emit
-from gen.emit.process import run_child, stopping
+from gen.emit.process import run_child, side_by_side
 from gen.errors import EmitError, naming
 from rtl.registry import BLOCKS
 from rtl.unit import Unit
@@ -423,21 +422,16 @@ def regress(items: Iterable[tuple[str, Params]], jobs: int = 2, *, build_root: P
         raise ValueError("nothing to run: no block was selected")
     toolchain()
     done: dict[int, BenchResult] = {}
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = {pool.submit(_run_or_fail, block, params, seed, waves, build_root): i
-                   for i, (block, params) in enumerate(work)}
-        try:
-            for count, future in enumerate(as_completed(futures), 1):
-                result = done[futures[future]] = future.result()
-                if on_result is not None:
-                    on_result(count, len(work), result)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            # An interrupt reaches this thread alone: the others work on, with compilers, simulators and locks.
-            with stopping():
-                while not all(f.done() for f in futures):
-                    time.sleep(0.05)
-            raise
+
+    def bench(i: int) -> BenchResult:
+        return _run_or_fail(*work[i], seed, waves, build_root)
+
+    def ended(count: int, i: int, result: BenchResult) -> None:
+        done[i] = result
+        if on_result is not None:
+            on_result(count, len(work), result)
+
+    side_by_side(bench, range(len(work)), jobs, ended)
     return [done[i] for i in range(len(work))]
 
 

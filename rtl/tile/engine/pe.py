@@ -30,7 +30,7 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
 from rtl.primitives.pe_multiplier import PEMultiplier
-from rtl.primitives.pe_multiply_add import PEMultiplyAdd
+from rtl.primitives.pe_multiply_add import PEMultiplyAdd, pe_ports
 from rtl.unit import Unit
 from sim_models.params.tile.engine.pe import DSP48_FAMILIES, PEParams
 
@@ -79,16 +79,10 @@ class PE(Unit):
 
     def __init__(self, params: PEParams | None = None) -> None:
         p = params or PEParams()
-        operand, acc = signed(p.operand_width), signed(p.acc_width)
-        ports: dict[str, Any] = {"activation": In(operand), "weight": Out(operand), "sum": Out(acc)}
-        if p.systolic:
-            ports |= {"above_weight": In(operand)}
-        if p.vector:
-            ports |= {"bank_weight": In(operand), "above_sum": In(acc)}
-        if p.systolic and p.vector:
-            ports |= {"load_bank": In(1), "add_above": In(1)}
         self.p = p
-        super().__init__(p, ports)
+        operand = signed(p.operand_width)
+        first = {"activation": In(operand), "weight": Out(operand)}
+        super().__init__(p, first | pe_ports(p, operand, signed(p.acc_width)))
 
     def answers(self) -> tuple[tuple[str, str, int], ...]:
         return (("activation", "sum", 2),)
