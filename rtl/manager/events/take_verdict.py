@@ -98,10 +98,10 @@ class TakeVerdict(Unit):
         self._at = {name: Signal(name=name) for name in steps}
         # of the request: tokens in the pass; those behind them that are not eager
         self._locked, self._pending = Signal(p.length_width), Signal(p.length_width)
-        self._left = Signal(p.position_width)           # tokens that are wanted yet
-        self._index = Signal(p.length_width + 1)        # tokens that were emitted or are about to be
-        self._keep = Signal()                           # the draft stays valid beyond the verdict's token
-        self._single = Signal()                         # one token waits behind those of the pass
+        self._left = Signal(p.position_width, name="remaining")  # tokens that are wanted yet
+        self._index = Signal(p.length_width + 1, name="index")  # tokens that were emitted or are about to be
+        self._keep = Signal(name="keeps")  # the draft stays valid beyond the verdict's token
+        self._single = Signal(name="single")  # one token waits behind those of the pass
         self._ended, self._one_left = Signal(), Signal()
         self._check(m)
         self._emit(m)
