@@ -1,12 +1,13 @@
 """Arguments that several sub-commands share."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gen.errors import UserError
 
-__all__ = ["LARGEST_SEED", "add_build_dir", "add_design", "build_dir", "check_folder", "integer", "refuse", "seed"]
+__all__ = ["LARGEST_SEED", "add_build_dir", "add_design", "build_dir", "check_distinct", "check_folder", "integer",
+           "refuse", "seed"]
 
 #: seeds that every tool in the chain takes
 LARGEST_SEED = (1 << 31) - 1
@@ -52,6 +53,28 @@ def refuse(option: str, given: object, reason: str) -> None:
     """
     if given:
         raise UserError(f"{option} has no effect here: {reason}")
+
+
+def check_distinct(files: Mapping[str, Path | None], inputs: Mapping[str, Path | None] | None = None) -> None:
+    """Refuse two outputs, or an output and an input, that are one file.
+
+    Parameters
+    ----------
+    files, inputs:
+        Option to file, None where it was not given.
+
+    Raises
+    ------
+    UserError
+        One would be written over the other.
+    """
+    seen: dict[Path, str] = {path.resolve(): option for option, path in (inputs or {}).items() if path}
+    for option, path in files.items():
+        if path is None:
+            continue
+        other = seen.setdefault(path.resolve(), option)
+        if other != option:
+            raise UserError(f"{other} and {option} name the same file {path}: one would be written over the other")
 
 
 def check_folder(option: str, path: Path) -> None:

@@ -49,6 +49,11 @@ class Report:
         if json_to not in (None, "-"):
             _check_target(Path(json_to))
 
+    @property
+    def json_file(self) -> Path | None:
+        """File that the JSON document goes to, if it goes to a file."""
+        return None if self.json_to in (None, "-") else Path(self.json_to)
+
     def line(self, text: str = "") -> None:
         """Print one line."""
         with naming(STANDARD_OUTPUT):

@@ -210,6 +210,19 @@ def _literal(value: str) -> Any:
     return value if len(document) != 1 or _large(document) else document["value"]
 
 
+def why_not_a_top(name: str, block: str, params: Params) -> str | None:
+    """Why the top module of a design cannot have the design's name; None when it can."""
+    reserved = check_name(name)
+    if reserved:
+        return f"it {reserved}"
+    for other in BLOCKS.values():
+        tags = "|".join(re.escape(f.metadata["tag"] or f.name) for f in dataclasses.fields(other.params))
+        is_named = re.fullmatch(rf"{other.name}(?:_(?:{tags})[0-9a-z]+)*", name)
+        if is_named and params.unit_name(block) != name:
+            return f"generated modules of the block {other.name!r} have such names"
+    return None
+
+
 class _Reader:
     """One document on its way to a :class:`Config`."""
 
@@ -217,36 +230,27 @@ class _Reader:
         self.document, self.positions, self.source = document, positions, source
 
     def config(self) -> Config:
+        self._keys("", list(TOP_LEVEL), [])
+        if "block" in self.document:
+            block = self._string("block")
+            if block not in BLOCKS:
+                self._fail(("block",), f"there is no block {block!r}{guess(block, BLOCKS)}, "
+                                       f"only {', '.join(BLOCKS)}")
+        # what is wrong is said before what is missing
         self._keys("", list(TOP_LEVEL), [key for key, (_, required) in TOP_LEVEL.items() if required])
         name, block = self._string("name"), self._string("block")
         if not is_name(name):
             self._fail(("name",), f"name must be lower-case letters, digits and underscores, not {name!r}")
-        if block not in BLOCKS:
-            self._fail(("block",), f"there is no block {block!r}{guess(block, BLOCKS)}, "
-                                   f"only {', '.join(BLOCKS)}")
         description = self._string("description") if "description" in self.document else ""
         if "\n" in description:
             self._fail(("description",), "description must be one line")
         params = self._params("params", BLOCKS[block].params, required=False)
-        reason = self._why_not_a_top(name, block, params)
+        reason = why_not_a_top(name, block, params)
         if reason:
             self._fail(("name",), f"name {name!r} cannot be that of the top module, because {reason}: choose another")
         model = self._params("model", ModelParams, required=True) if "model" in self.document else None
         return Config(name=name, description=description, block=BLOCKS[block], params=params, base=params,
                       model=model)
-
-    @staticmethod
-    def _why_not_a_top(name: str, block: str, params: Params) -> str | None:
-        """Why the top module cannot have the design's name; None when it can."""
-        reserved = check_name(name)
-        if reserved:
-            return f"it {reserved}"
-        for other in BLOCKS.values():
-            tags = "|".join(re.escape(f.metadata["tag"] or f.name) for f in dataclasses.fields(other.params))
-            is_named = re.fullmatch(rf"{other.name}(?:_(?:{tags})[0-9a-z]+)*", name)
-            if is_named and params.unit_name(block) != name:
-                return f"generated modules of the block {other.name!r} have such names"
-        return None
 
     def _params(self, table: str, kind: type[_P], required: bool) -> _P:
         given = self.document.get(table, {})

@@ -233,7 +233,13 @@ def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     head = {"format": _FORMAT, "vocab_size": trace.vocab_size, "end": sorted(trace.end),
             "depth": trace.depth}
     lines = ",\n".join(json.dumps(dataclasses.asdict(r), separators=(",", ":")) for r in trace.requests)
-    Path(path).write_text(f'{json.dumps(head)[:-1]}, "requests": [\n{lines}\n]}}\n', encoding="utf-8")
+    path = Path(path)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(f'{json.dumps(head)[:-1]}, "requests": [\n{lines}\n]}}\n', encoding="utf-8")
+        part.replace(path)      # a whole file or none
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
@@ -248,8 +254,12 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if data["format"] != _FORMAT:
             raise TraceError(f"the format must be {_FORMAT!r}, not {data['format']!r}")
-        return Trace(data["vocab_size"], end_tokens(data["end"], data["vocab_size"]), data["depth"],
-                     tuple(map(_request, data["requests"])))
+        size, depth = data["vocab_size"], data["depth"]
+        for name, value, least in (("vocab_size", size, 2), ("depth", depth, 0)):
+            if type(value) is not int or value < least:
+                raise TraceError(f"{name} must be an integer of at least {least}, not {value!r}")
+        return Trace(size, end_tokens(data["end"], size), depth, tuple(
+            _request(request, f"request {i}", size) for i, request in enumerate(data["requests"])))
     except TraceError as error:
         raise TraceError(f"{os.fspath(path)}: {error}") from None
     except OSError as error:
@@ -258,9 +268,29 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
         raise TraceError(f"{os.fspath(path)}: not a trace: {type(error).__name__}: {error}") from None
 
 
-def _request(data: dict[str, Any]) -> RequestTrace:
-    def pairs(items: list[list[int]]) -> tuple[DraftToken, ...]:
-        return tuple((int(token), int(p)) for token, p in items)
+def _request(data: dict[str, Any], what: str, vocab_size: int) -> RequestTrace:
+    """A request, its lengths and tokens checked."""
+    def tokens(name: str, items: list[int]) -> tuple[int, ...]:
+        for token in items:
+            if type(token) is not int or not 0 <= token < vocab_size:
+                raise TraceError(f"{what}: a token of {name} must be from 0 to {vocab_size - 1}, not {token!r}")
+        return tuple(items)
 
-    return RequestTrace(tuple(data["prompt"]), tuple(data["target"]), pairs(data["draft"]),
-                        {int(i): pairs(branch) for i, branch in data["branches"].items()})
+    def pairs(name: str, items: list[list[int]]) -> tuple[DraftToken, ...]:
+        for _, p in items:
+            if type(p) is not int or not 0 <= p <= ONE:
+                raise TraceError(f"{what}: a probability of {name} must be from 0 to {ONE}, not {p!r}")
+        return tuple(zip(tokens(name, [token for token, _ in items]), (p for _, p in items), strict=True))
+
+    request = RequestTrace(tokens("prompt", data["prompt"]), tokens("target", data["target"]),
+                           pairs("draft", data["draft"]),
+                           {int(i): pairs(f"branch {i}", branch) for i, branch in data["branches"].items()})
+    if not request.prompt:
+        raise TraceError(f"{what}: a prompt of at least 1 token was wanted, it has none")
+    if len(request.draft) != len(request.target):
+        raise TraceError(f"{what}: a draft token for each of {len(request.target)} tokens was wanted, "
+                         f"not {len(request.draft)}")
+    for index in request.branches:
+        if not 0 <= index < len(request.target):
+            raise TraceError(f"{what}: a branch must stand at one of {len(request.target)} tokens, not at {index}")
+    return request

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
-from speculoos.arguments import build_dir
+from speculoos.arguments import build_dir, check_distinct
 from speculoos.bench import manager_inputs
 from speculoos.bench.manager_report import WAITING
 from speculoos.bench.manager_trace import chrome_trace
@@ -118,10 +118,12 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
     if args.vocabulary > 1 << p.token_width:
         raise UserError(f"the Manager's tokens have {p.token_width} bits, a vocabulary of {args.vocabulary} is too "
                         f"large")
+    _check_files(args, report)
     if args.plot:
         check_target(args.plot)
-    if args.timeline and not args.timeline.parent.is_dir():
-        raise UserError(f"--timeline {args.timeline}: there is no folder {args.timeline.parent}")
+    for option, path in (("--timeline", args.timeline), ("--record", args.record)):
+        if path and not path.parent.is_dir():
+            raise UserError(f"{option} {path}: there is no folder {path.parent}")
     report.note("recording the pair and building the Manager")
     meter = make(p, args.tokens, max(args.batch) * args.repeats)
     rows = _measure(args, report, meter, p, machines)
@@ -139,6 +141,15 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
         from speculoos.bench.manager_plots import manager_plot
         code = manager_plot(rows, args.plot, report) or code
     return code
+
+
+def _check_files(args: argparse.Namespace, report: Report) -> None:
+    """Refuse files that would be written over one another, or over what is read."""
+    picture = args.timeline and args.timeline.with_suffix(".png")
+    check_distinct({"--json": report.json_file, "--plot": args.plot, "--timeline": args.timeline,
+                    "the picture of --timeline": picture, "--record": args.record},
+                   {f"--{name}": getattr(args, name)
+                    for name in ("target", "draft", "tokenizer", "prompts", "traces", "machine")})
 
 
 def _deciding(report: Report, meter: "ManagerMeter", batch: int, vocabulary: int, p: "ManagerParams") -> None:

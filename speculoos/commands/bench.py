@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.errors import UserError
-from speculoos.arguments import add_build_dir, add_design
+from speculoos.arguments import add_build_dir, add_design, check_distinct
 from speculoos.bench.measured import checked
 from speculoos.report import Report
 
@@ -57,6 +57,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from gen.config.config import resolve
     config = resolve(args.design, args.settings)
     module = _module(config)
+    check_distinct({"--json": report.json_file, "--plot": args.plot})
     return checked(lambda: module.run(args, report, module.maker(args), config))
 
 

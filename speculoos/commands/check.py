@@ -71,7 +71,8 @@ def _model(args: argparse.Namespace, report: Report) -> int:
             tokens = file.tokenizer().encode(args.prompt)       # before the weights, which take longer
         shape = file.verified()
         if args.tokenizer:
-            tokens = open_tokenizer(args.tokenizer, shape.vocab_size).encode(args.prompt or "")
+            tokenizer = open_tokenizer(args.tokenizer, shape.vocab_size)
+            tokens = None if args.prompt is None else tokenizer.encode(args.prompt)
     except CheckpointError as e:
         raise UserError(str(e)) from e
     fields = dataclasses.asdict(shape) | {"parameters": shape.parameters}
@@ -79,6 +80,8 @@ def _model(args: argparse.Namespace, report: Report) -> int:
     report.table(["model", str(args.model)], [
         [name, f"{value:g}" if isinstance(value, float) else value] for name, value in fields.items()])
     report.data["model"] = fields
+    if args.tokenizer:
+        report.line(f"\n{args.tokenizer} has as many tokens as the model")
     if tokens is not None:
         report.line(f"\n{len(tokens)} tokens: {' '.join(map(str, tokens))}")
         report.data["tokens"] = tokens

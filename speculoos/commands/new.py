@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, report: Report) -> int:
     """Write the file, never over another."""
-    from gen.config.config import presets, resolve
+    from gen.config.config import presets, resolve, why_not_a_top
     from gen.config.schema import is_name
     from gen.config.template import render
     from rtl.registry import BLOCKS
@@ -33,6 +33,9 @@ def run(args: argparse.Namespace, report: Report) -> int:
         kind = "block" if args.name in BLOCKS else "preset"
         raise UserError(f"{args.name} is the name of a {kind} already, the new design needs another")
     config = dataclasses.replace(resolve(args.source), name=args.name)
+    reason = why_not_a_top(args.name, config.block.name, config.params)
+    if reason:
+        raise UserError(f"{args.name} cannot be the name of a top module, because {reason}: choose another")
     path = args.output or Path(f"{args.name}.toml")
     if not path.parent.is_dir():
         raise UserError(f"{path}: there is no folder {path.parent}")

@@ -89,6 +89,10 @@ def _recording(args: argparse.Namespace) -> "Recording | None":
 
 def _list(args: argparse.Namespace, report: Report) -> int:
     """Show each block's variants and tests."""
+    for option, given in (("--set", args.settings), ("--seed", args.seed is not None), ("--test", args.test),
+                          ("--waves", args.waves), ("--jobs", args.jobs)):
+        refuse(option, given, "--list runs nothing")
+    _recording(args)
     from rtl.registry import BLOCKS
     from tb.common.runner import variants
     chosen = [args.design] if args.design not in (None, "all") else list(BLOCKS)

@@ -51,6 +51,9 @@ def run(args: argparse.Namespace, report: Report) -> int:
         refuse("--place", args.place, f"place and route is there for --target ecp5, not for {args.target}")
     if args.target == "osu018":
         refuse("--no-dsp", args.no_dsp, "there are no DSP blocks among the standard cells of osu018")
+    if args.compare:
+        modes = [s for s in args.settings if s.partition("=")[0].strip() == "modes"]
+        refuse(f"--set {''.join(modes)}", modes, "--compare synthesises all three modes")
     variants = _variants(config) if args.compare else {config.name: config.params}
     cells = ["osu018", "opensta"] if args.target == "osu018" else []
     require("amaranth", "pyosys", *cells, *(["nextpnr-ecp5"] if args.place else []))

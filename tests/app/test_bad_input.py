@@ -118,6 +118,9 @@ CONFIGURATION = [
     file_case("block unknown", 'name = "e"\nblock = "compute_engin"',
               "f.toml:2:1: there is no block 'compute_engin' (did you mean 'compute_engine'?), only " +
               ", ".join(BLOCKS)),
+    file_case("block unknown and no name", 'block = "compute_engin"',
+              "f.toml:1:1: there is no block 'compute_engin' (did you mean 'compute_engine'?), only " +
+              ", ".join(BLOCKS)),
     file_case("name with a blank", 'block = "pe"\nname = "my pe"',
               "f.toml:2:1: name must be lower-case letters, digits and underscores, not 'my pe'"),
     file_case("description of two lines", f'{ENGINE}description = "a\\nb"',
@@ -205,13 +208,28 @@ COMMAND_LINE = [
          "engine is the name of a preset already, the new design needs another"),
     Case("new with a block's name", "new pe",
          "pe is the name of a block already, the new design needs another"),
+    Case("new with a keyword as name", "new module",
+         "module cannot be the name of a top module, because it is a reserved word of Verilog: "
+         "choose another"),
+    Case("new with a name of generated modules", "new fifo_w35",
+         "fifo_w35 cannot be the name of a top module, because generated modules of the block 'fifo' have such "
+         "names: choose another"),
     Case("new with a path as name", "new a/b",
          "a name must be lower-case letters, digits and underscores, not 'a/b'"),
     Case("new from nothing", "new mine --from engin",
          "there is no block or preset 'engin' (did you mean 'engine'?); `speculoos list` shows them all"),
     Case("new in a missing folder", "new mine -o no/mine.toml", "no/mine.toml: there is no folder no"),
-    Case("verilog without a folder", "verilog pe", "the following arguments are required: -o/--output; "
-                                                   "see `speculoos verilog --help`"),
+    Case("verilog without a folder", "verilog pe", "a folder to write was wanted, as in -o DIR"),
+    Case("verilog without a folder, of no design", "verilog pee",
+         "there is no block or preset 'pee' (did you mean 'pe'?); `speculoos list` shows them all"),
+    Case("verilog with an empty prefix", "verilog pe -o out", "--prefix needs at least one character",
+         last=("--prefix", "")),
+    Case("verilog with a word for a clock", "verilog pe -o out --clock abc",
+         "argument --clock: a clock of more than 0 and at most 10000 MHz was wanted, not 'abc'; "
+         "see `speculoos verilog --help`"),
+    Case("verilog without a clock", "verilog pe -o out --clock nan",
+         "argument --clock: a clock of more than 0 and at most 10000 MHz was wanted, not 'nan'; "
+         "see `speculoos verilog --help`"),
     Case("verilog into a foreign folder", "verilog pe -o d",
          "d holds files but no manifest of Speculoos: choose a new or empty folder",
          prepare=lambda folder, _: _write(folder / "d", "mine.v")),

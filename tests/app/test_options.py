@@ -18,6 +18,14 @@ REFUSED = [
     ("sim all --waves", "--set, --test and --waves need one block, not `all`"),
     ("sim pe --waves --jobs 4", ALONE),
     ("sim engine_small --jobs 4", ALONE),
+    ("sim --list pe --set acc_width=24", "--set has no effect here: --list runs nothing"),
+    ("sim --list --seed 0", "--seed has no effect here: --list runs nothing"),
+    ("sim --list pe --test x", "--test has no effect here: --list runs nothing"),
+    ("sim --list pe --waves", "--waves has no effect here: --list runs nothing"),
+    ("sim --list pe --from 5", "--from has no effect here: it narrows --waves"),
+    ("sim --list --jobs 2", "--jobs has no effect here: --list runs nothing"),
+    ("synth pe_array --compare --set modes=vector", "--set modes=vector has no effect here: --compare synthesises "
+                                                    "all three modes"),
     ("check --schema --set rows=4", "--set needs DESIGN"),
     ("check pe --prompt x", "--prompt needs --model"),
     ("check pe --tokenizer t.bin", "--tokenizer needs --model"),
@@ -45,6 +53,22 @@ def test_option_without_effect_is_refused(command: str, message: str, tmp_path: 
     assert out == ""
     assert err.startswith(f"speculoos: error: {message}")
     assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("command", "message"), [
+    ("bench pim --json a.png --plot ./a.png", "--json and --plot name the same file a.png"),
+    ("bench manager --json t.json --timeline t.json", "--json and --timeline name the same file t.json"),
+    ("bench manager --plot t.png --timeline t.json", "--plot and the picture of --timeline name the same file t.png"),
+    ("bench manager --record r.json --json r.json", "--json and --record name the same file r.json"),
+    ("bench manager --traces r.json --timeline r.json", "--traces and --timeline name the same file r.json"),
+])
+def test_files_that_would_be_written_over_are_refused(command: str, message: str, tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(command.split()) == 2
+    assert capsys.readouterr().err == f"speculoos: error: {message}: one would be written over the other\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -175,11 +175,46 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         load_trace(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    ({"vocab_size": 1}, "vocab_size must be an integer of at least 2, not 1"),
+    ({"depth": "2"}, "depth must be an integer of at least 0, not '2'"),
+    ({"prompt": []}, "request 1: a prompt of at least 1 token was wanted, it has none"),
+    ({"prompt": [4]}, "request 1: a token of prompt must be from 0 to 3, not 4"),
+    ({"target": [1, -1]}, "request 1: a token of target must be from 0 to 3, not -1"),
+    ({"target": [1, True]}, "request 1: a token of target must be from 0 to 3, not True"),
+    ({"draft": [[1, 5]]}, "request 1: a draft token for each of 2 tokens was wanted, not 1"),
+    ({"draft": [[1, 5], [9, 5]]}, "request 1: a token of draft must be from 0 to 3, not 9"),
+    ({"draft": [[1, 5], [2, 40000]]}, "request 1: a probability of draft must be from 0 to 32768, not 40000"),
+    ({"branches": {"2": []}}, "request 1: a branch must stand at one of 2 tokens, not at 2"),
+    ({"branches": {"0": [[4, 1]]}}, "request 1: a token of branch 0 must be from 0 to 3, not 4"),
+])
+def test_values_that_contradict_one_another(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    good = {"prompt": [1], "target": [1, 2], "draft": [[1, 5], [2, 5]], "branches": {}}
+    head = {"format": "speculoos trace 1", "vocab_size": 4, "end": None, "depth": 1}
+    for name in change:
+        assert name in good or name in head
+    wrong = good | {k: v for k, v in change.items() if k in good}
+    path.write_text(json.dumps(head | {k: v for k, v in change.items() if k in head} | {"requests": [good, wrong]}))
+    with pytest.raises(TraceError) as caught:
+        load_trace(path)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_nothing_half_written_is_left(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trace.json").write_text("mine")
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        save_trace(trace, tmp_path / "trace.json")
+    assert [p.name for p in tmp_path.iterdir()] == ["trace.json"]
+    assert (tmp_path / "trace.json").read_text() == "mine"
+
+
 def test_values_that_are_no_numbers(tmp_path: Path, trace: Trace) -> None:
     path = tmp_path / "trace.json"
     save_trace(trace, path)
     data = json.loads(path.read_text())
     data["requests"][0]["draft"][0] = ["x", 1]
     path.write_text(json.dumps(data))
-    with pytest.raises(TraceError, match="not a trace: ValueError"):
+    with pytest.raises(TraceError, match=r"request 0: a token of draft must be from 0 to .*, not 'x'"):
         load_trace(path)
