@@ -76,6 +76,7 @@ class ManagerCounts(Unit):
             "eager_full": stuck & self.eager & ~(work.wanting & work.eager_room).any(),
             "pool_full": stuck & ~self.eager & ~verifying & ~work.room, "idle": ~drafting & ~verifying,
             "softmax": softmax, "deciding": busy | softmax,
+            "exposed": ~verifying & (softmax | (busy & ~drafting)),
         }
         strobes = {name: live & condition for name, condition in conditions.items()}
         strobes |= {"masked": self.softmax.masked, **{str(name): self.events[name] for name, _ in manager_events}}

@@ -95,11 +95,12 @@ class SaddleManager(Unit):
         m.submodules.manager = manager = Manager(p.manager)
         m.submodules.registers = registers = ManagerRegisters(p.registers)
 
-        # A beat goes to the softmax unit; the last of a vector also leaves its request in the queue
+        # A beat goes to the softmax unit; the last of a vector also leaves its request in the queue, which has room
+        # for as many as the unit takes
         given = self.logits.payload
         m.d.comb += [
-            softmax.i.payload.eq(given.beat), softmax.i.valid.eq(self.logits.valid & tags.i.ready),
-            self.logits.ready.eq(softmax.i.ready & tags.i.ready), tags.i.payload.eq(given.request),
+            softmax.i.payload.eq(given.beat), softmax.i.valid.eq(self.logits.valid),
+            self.logits.ready.eq(softmax.i.ready), tags.i.payload.eq(given.request),
             tags.i.valid.eq(self.logits.valid & given.beat.last & softmax.i.ready),
         ]
         began = Signal()

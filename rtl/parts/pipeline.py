@@ -12,7 +12,7 @@ from typing import Any
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Pipeline", "pipeline_ports", "wire"]
+__all__ = ["Pipeline", "delay", "pipeline_ports", "wire"]
 
 
 def pipeline_ports(operands: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
@@ -37,6 +37,16 @@ def wire(m: Module, value: Any, name: str) -> Signal:
     signal = Signal(Value.cast(value).shape(), name=name)
     m.d.comb += signal.eq(value)
     return signal
+
+
+def delay(m: Module, value: Any, cycles: int, name: str, *, valid: bool = False) -> Value:
+    """A value as it was some cycles ago; one that says that others are valid is cleared by a reset."""
+    value = Value.cast(value)
+    for n in range(cycles):
+        later = Signal(value.shape(), name=f"{name}_{n + 1}", reset_less=not valid)
+        m.d.sync += later.eq(value)
+        value = later
+    return value
 
 
 class Pipeline:

@@ -12,7 +12,7 @@ from sim_models.numerics.convert import fp16_to_float32
 from sim_models.numerics.float32 import bits, flush, from_bits
 from sim_models.numerics.tables import EXP2, LinearTable, exp2_table, reciprocal_table, rsqrt_table
 
-__all__ = ["exp2", "exp2_fp16", "reciprocal", "rsqrt"]
+__all__ = ["exp2", "exp2_fixed", "exp2_fp16", "reciprocal", "rsqrt"]
 
 
 def _read(table: LinearTable, index: np.ndarray, position: np.ndarray, sign: int) -> np.ndarray:
@@ -26,7 +26,11 @@ def _exp2_parts(x: np.ndarray, int_bits: int) -> tuple[np.ndarray, np.ndarray]:
     limit = float(1 << int_bits)
     # x is a multiple of 2^-149 below 2^int_bits: its product with a power of two is exact in float64
     size = np.floor(np.minimum(np.abs(x.astype(np.float64)), limit) * 2.0**EXP2.operand_bits).astype(np.int64)
-    fixed = np.where(np.signbit(x), -size, size)
+    return exp2_fixed(np.where(np.signbit(x), -size, size))
+
+
+def exp2_fixed(fixed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Exponent and significand of 2^x, int64; x and the significand, which is from 1 to 2, in units of 2^-20."""
     fraction = fixed & ((1 << EXP2.operand_bits) - 1)
     significand = _read(exp2_table(), fraction >> EXP2.position_bits,
                         fraction & ((1 << EXP2.position_bits) - 1), 1)

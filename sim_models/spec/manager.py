@@ -50,7 +50,7 @@ class VerifyKind(enum.IntEnum):
 
 #: what the Manager counts, and what that is; in the order of their registers
 COUNTERS = {
-    "cycles": "cycles while a request is live; the following nine count some of them",
+    "cycles": "cycles while a request is live; the following ten count some of them",
     "drafting": "a draft step is under way",
     "verifying": "a verification pass is under way",
     "both": "both are",
@@ -60,6 +60,7 @@ COUNTERS = {
     "idle": "neither a step nor a pass is under way",
     "softmax": "logits are on their way through the softmax unit",
     "deciding": "the Manager or the softmax unit is at work",
+    "exposed": "the same while no pass is under way, and no step but one whose logits have come",
     "masked": "logits without a distribution: all masked; the token drafted has probability 0",
     "drafted": "draft tokens that came",
     "stale": "draft tokens that came after their draft was broken",

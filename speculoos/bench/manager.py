@@ -32,6 +32,8 @@ __all__ = ["Case", "add_arguments", "cases", "costs", "maker", "row", "run"]
 #: how many times faster than the paper's the engines of the tables are
 TABLES = 200
 DECIDING_TARGET = 0.0083
+#: logits a cycle that a softmax unit may take
+LOGIT_LANES = (1, 2, 4, 8, 16, 32, 64)
 #: rows of a pass from which the tiles are bound by arithmetic, in the second setting
 FEW_ROWS = 20
 #: starts of a pass that are tried, as multiples of the batch; and one pending token, and all
@@ -81,6 +83,8 @@ def add_arguments(parser: "argparse._ArgumentGroup") -> None:
                         help="tokens of each request (default: 24)")
     parser.add_argument("--vocabulary", type=_vocabulary, metavar="N", default=50_272,
                         help="tokens of the vocabulary for which deciding is measured (default: 50272, OPT's)")
+    parser.add_argument("--logit-lanes", type=_logit_lanes, metavar="LIST", default=[8, 16, 32, 64],
+                        help="logits a cycle for which deciding is measured, as 8,16 (default: 8,16,32,64)")
     parser.add_argument("--timeline", type=Path, metavar="FILE.json",
                         help="also write one run as a Chrome trace, and FILE.png")
     manager_inputs.add_arguments(parser)
@@ -107,6 +111,8 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
         A batch has more requests than the Manager, a length is beyond its limit, the vocabulary is beyond its
         tokens, or a file cannot be read or written.
     """
+    from sim_models.params.base import ParamError
+    from sim_models.params.manager.saddle_manager import SaddleManagerParams
     from speculoos.bench.manager_report import print_rows, print_summary
     from speculoos.plots import check_target
     p: ManagerParams = config.params      # pyright: ignore[reportAssignmentType]
@@ -119,6 +125,11 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
         raise UserError(f"the Manager's tokens have {p.token_width} bits, a vocabulary of {args.vocabulary} is too "
                         f"large")
     _check_files(args, report)
+    try:
+        for lanes in args.logit_lanes:
+            SaddleManagerParams(**dataclasses.asdict(p) | {"logit_lanes": lanes})
+    except ParamError as e:
+        raise UserError(f"the Manager with softmax unit: {e}") from e
     if args.plot:
         check_target(args.plot)
     for option, path in (("--timeline", args.timeline), ("--record", args.record)):
@@ -131,7 +142,7 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
                        rows=rows, costs={name: dataclasses.asdict(c) for name, c in machines.items()})
     print_rows(report, rows, machines)
     report.data["summary"] = print_summary(report, rows)
-    _deciding(report, meter, max(args.batch), args.vocabulary, p)
+    _deciding(report, meter, max(args.batch), args.vocabulary, args.logit_lanes, p)
     report.line(f"{meter.compared} tokens equal to the target's own")
     report.data["compared"] = meter.compared
     code = 0
@@ -152,22 +163,34 @@ def _check_files(args: argparse.Namespace, report: Report) -> None:
                     for name in ("target", "draft", "tokenizer", "prompts", "traces", "machine")})
 
 
-def _deciding(report: Report, meter: "ManagerMeter", batch: int, vocabulary: int, p: "ManagerParams") -> None:
+def _deciding(report: Report, meter: "ManagerMeter", batch: int, vocabulary: int, lanes: Sequence[int],
+              p: "ManagerParams") -> None:
     """The share of deciding at the paper's costs, softmax over a whole vocabulary included, measured."""
     from sim_models.golden.manager.manager import Switches
     from sim_models.specdec.costs import PAPER
     from sim_models.specdec.fixed import quantise
     switches = Switches(tau=quantise(0.3), max_draft=16, start=p.entries, capacity=p.entries + p.requests)
-    c = meter.run_with_softmax(switches, batch, PAPER, vocabulary)
-    share, softmax = c["deciding"] / c["cycles"], c["softmax"] / c["cycles"]
-    state = "met" if share < DECIDING_TARGET else "missed"
-    report.line(f"deciding (softmax, H, tau, pools) at the paper's costs, a step of {PAPER.fc} cycles a request near "
-                f"the banks, a pass of {PAPER.weights}; {vocabulary} logits a draft token, full, batch {batch}: "
-                f"{100 * share:.2f}% of all cycles, of which with logits in the softmax unit {100 * softmax:.2f}% "
-                f"(target below {100 * DECIDING_TARGET:.2f}%: {state})")
+    rows = []
+    with report.progress("deciding", len(lanes)) as progress:
+        for n in lanes:
+            c, open_ = meter.decide(switches, batch, PAPER, vocabulary, n)
+            share = c["deciding"] / c["cycles"]
+            rows.append({"logit_lanes": n, "share": share, "softmax": c["softmax"] / c["cycles"],
+                         "drafter_waits": open_.drafter / c["cycles"], "exposed": open_.machine / c["cycles"],
+                         "state": "met" if share < DECIDING_TARGET else "missed", "counters": c})
+            progress.step(f"{n} logits a cycle")
+    report.table(
+        ["logits a cycle", "deciding %", "softmax %", "draft engine waits %", "exposed %",
+         f"below {100 * DECIDING_TARGET:.2f}%"],
+        [[r["logit_lanes"], *(f"{100 * r[name]:.3f}" for name in ("share", "softmax", "drafter_waits", "exposed")),
+          r["state"]] for r in rows],
+        f"deciding (softmax, H, tau, pools), share of all cycles at the paper's costs, a step of {PAPER.fc} cycles "
+        f"a request near the banks, a pass of {PAPER.weights}; {vocabulary} logits a draft token, full, batch "
+        f"{batch}")
+    report.line("softmax: logits in the softmax unit; draft engine waits: deciding while no step is computed; "
+                "exposed: deciding while neither engine computes")
     report.data["deciding"] = {"costs": dataclasses.asdict(PAPER), "batch": batch, "vocabulary": vocabulary,
-                               "share": share, "softmax": softmax, "target": DECIDING_TARGET, "state": state,
-                               "counters": c}
+                               "target": DECIDING_TARGET, "rows": rows}
 
 
 def _measure(args: argparse.Namespace, report: Report, meter: "ManagerMeter", p: "ManagerParams",
@@ -286,6 +309,10 @@ def _repeats(text: str) -> int:
 
 def _vocabulary(text: str) -> int:
     return _one(text, 2, 1 << 20, "a number of tokens")
+
+
+def _logit_lanes(text: str) -> list[int]:
+    return _list(text, r"[0-9]{1,2}", int, lambda n: n in LOGIT_LANES, "powers of two from 1 to 64, as 8,16")
 
 
 def _one(text: str, low: int, high: int, wanted: str) -> int:

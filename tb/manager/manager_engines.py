@@ -228,6 +228,12 @@ class Engines:
         """When the next token or verdict will be there; None while nothing is under way."""
         return min((heap[0][0] for heap in self._heaps if heap), default=None)
 
+    @property
+    def next_offer(self) -> int | None:
+        """When another token or verdict will be offered beside what is; None while nothing else is under way."""
+        return min((heap[0][0] for heap, offered in zip(self._heaps, self._offered, strict=True)
+                    if heap and offered is None), default=None)
+
     def _schedule(self, kind: int, time: int, items: list[Any]) -> None:
         order = list(range(len(items))) if self.gen is None else self.gen.permutation(len(items)).tolist()
         for k in order:

@@ -3,9 +3,8 @@
 import dataclasses
 from pathlib import Path
 
-import numpy as np
-
 from sim_models.golden.manager.manager import Switches
+from sim_models.golden.manager.saddle_manager import SaddleManager
 from sim_models.params.manager.manager import ManagerParams
 from sim_models.params.manager.saddle_manager import SaddleManagerParams
 from sim_models.specdec.costs import MappedCosts
@@ -15,8 +14,8 @@ from tb.common.scoreboard import Mismatch
 from tb.manager.manager_engines import Engines, expected_texts
 from tb.manager.manager_machine import Machine
 from tb.manager.manager_run import run_streams
-from tb.manager.saddle_machine import SaddleMachine
-from tb.manager.saddle_play import Feed, logit_payloads, vector
+from tb.manager.saddle_leap import Exposed, Leaps, exposed
+from tb.manager.saddle_play import vector
 
 __all__ = ["Intervals", "ManagerMeter"]
 
@@ -49,7 +48,7 @@ class ManagerMeter:
     """
 
     def __init__(self, p: ManagerParams, build_root: Path, trace: Trace) -> None:
-        self.p, self.compared, self._build_root = p, 0, build_root
+        self.p, self.compared = p, 0
         self.traces, self.prompts = trace.requests, len(trace.requests)
         common = {f.name: getattr(p, f.name) for f in dataclasses.fields(ManagerParams)}
         self._machine = Machine(ManagerParams(**common), Switches(), build_root)
@@ -63,23 +62,21 @@ class ManagerMeter:
         self._compare(engines)
         return self._machine.counters, engines.intervals
 
-    def run_with_softmax(self, switches: Switches, batch: int, costs: MappedCosts, vocabulary: int) -> dict[str, int]:
-        """Counters of the Manager with softmax unit, fed with logits in which the tokens have their probabilities.
+    def decide(self, switches: Switches, batch: int, costs: MappedCosts, vocabulary: int, lanes: int
+               ) -> tuple[dict[str, int], Exposed]:
+        """Counters of the Manager with softmax unit, and what of its deciding no engine hides.
 
-        ``vocabulary`` is the number of logits of a draft token.
+        Tokens come as ``vocabulary`` logits, ``lanes`` a cycle, in which they have their probabilities. The golden
+        model is run, which shows what the RTL shows in every cycle and leaps over those without a decision.
         """
-        values = {f.name: getattr(self.p, f.name) for f in dataclasses.fields(self.p)}
-        p = SaddleManagerParams(**values)
-        machine = SaddleMachine(p, switches, self._build_root)
-        feed = Feed(p, lambda _, token, probability: vector(token, probability, vocabulary))
-
-        def payloads(request: int, token: int, probability: int) -> np.ndarray:
-            return logit_payloads(p, feed.split(request, token, probability))
-
+        values = {f.name: getattr(self.p, f.name) for f in dataclasses.fields(ManagerParams)}
+        p = SaddleManagerParams(**values, logit_lanes=lanes)
         engines = self._engines(batch, costs, False, 0)
-        run_streams(machine.sim, p, engines, 1 << 40, least=costs.verify(1, 1, 0), vector=payloads)
+        leaps = Leaps(SaddleManager(p, switches.fitted(p)),
+                      lambda _, token, probability: vector(token, probability, vocabulary))
+        leaps.run(engines, 1 << 40)
         self._compare(engines)
-        return machine.counters
+        return leaps.model.counters, exposed(leaps.deciding, engines.intervals)
 
     def _engines(self, batch: int, costs: MappedCosts, oracle: bool, first: int) -> Engines:
         requests = [self.traces[(first + n) % len(self.traces)] for n in range(batch)]

@@ -67,36 +67,72 @@ class Feed:
 
     def __init__(self, p: SaddleManagerParams, make: Callable[[int, int, int], Vector]) -> None:
         self.p, self._make = p, make
-        self._beats: list[LogitsBeat] = []
+        #: request, codes and masks by beats, given token of the vector at hand; beats of it that were taken
+        self._vector: tuple[int, np.ndarray, np.ndarray, int] | None = None
+        self._at = 0
         #: vectors that were sent
         self.sent = 0
 
     def inputs(self, i: manager.Inputs) -> Inputs:
         """What stands at the inputs of the device."""
-        if i.drafted is not None and not self._beats:
-            self._beats = self.split(*i.drafted)
-        beat = self._beats[0] if i.drafted is not None else None
+        if i.drafted is not None and self._vector is None:
+            self._vector, self._at = self._cut(*i.drafted), 0
+        beat = None
+        if i.drafted is not None and self._vector is not None:
+            beat = _beat(self._vector, self._at)
         return Inputs(i.requests, beat, i.verdicts, i.draft_ready, i.verify_ready, i.emitted_ready)
 
     def outputs(self, i: Inputs, o: Outputs) -> manager.Outputs:
         """What the engines see; a draft token was taken with its vector's last beat."""
         taken = False
         if i.logits is not None and o.logits_ready:
-            taken = self._beats.pop(0).last
+            taken = i.logits.last
+            self._at += 1
+            if taken:
+                self._vector = None
             self.sent += taken
         return manager.Outputs(o.requests_ready, taken, o.verdicts_ready, o.draft, o.verify, o.emitted, o.busy,
                                o.mapping)
 
+    @property
+    def began(self) -> bool:
+        """Whether a beat of the vector at hand was taken."""
+        return self._vector is not None and self._at > 0
+
+    @property
+    def left(self) -> int:
+        """Beats of the vector at hand that were not taken."""
+        return 0 if self._vector is None else len(self._vector[1]) - self._at
+
+    def skip(self, beats: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes and masks of the next beats, which were taken; not the vector's last one."""
+        assert self._vector is not None
+        assert beats < self.left
+        part = slice(self._at, self._at + beats)
+        self._at += beats
+        return self._vector[1][part].reshape(-1), self._vector[2][part].reshape(-1)
+
     def split(self, request: int, token: int, probability: int) -> list[LogitsBeat]:
         """The beats of a draft token."""
+        vector_ = self._cut(request, token, probability)
+        return [_beat(vector_, at) for at in range(len(vector_[1]))]
+
+    def _cut(self, request: int, token: int, probability: int) -> tuple[int, np.ndarray, np.ndarray, int]:
+        """A vector by beats."""
         codes, keep, given = self._make(request, token, probability)
-        lanes, beats = self.p.logit_lanes, []
-        for at in range(0, len(codes), lanes):
-            part, kept = codes[at:at + lanes].tolist(), keep[at:at + lanes].tolist()
-            part += [0x7FFFFFFF] * (lanes - len(part))      # what is behind the end must not count
-            beats.append(LogitsBeat(request, tuple(part), sum(int(k) << n for n, k in enumerate(kept)),
-                                    at + lanes >= len(codes), given))
-        return beats
+        lanes = self.p.logit_lanes
+        size = -(-len(codes) // lanes) * lanes
+        # what is behind the end must not count
+        data, kept = np.full(size, 0x7FFFFFFF, np.uint32), np.zeros(size, bool)
+        data[:len(codes)], kept[:len(codes)] = codes, keep
+        return request, data.reshape(-1, lanes), kept.reshape(-1, lanes), given
+
+
+def _beat(cut: tuple[int, np.ndarray, np.ndarray, int], at: int) -> LogitsBeat:
+    """A beat of a vector."""
+    request, codes, keep, given = cut
+    return LogitsBeat(request, tuple(codes[at].tolist()), sum(int(k) << n for n, k in enumerate(keep[at])),
+                      at + 1 == len(codes), given)
 
 
 def payloads(p: SaddleManagerParams, i: Inputs) -> dict[str, int | None]:

@@ -26,6 +26,7 @@ from speculoos.bench.manager_report import summary
 from speculoos.bench.manager_trace import chrome_trace
 from speculoos.report import Report
 from tb.manager.manager_meter import Intervals
+from tb.manager.saddle_leap import Exposed
 
 
 class _Meter:
@@ -44,8 +45,10 @@ class _Meter:
             "served": 10, "rows": 30, "drafted": 20, "accepted": 15, "deciding": 5}
         return counters, [("draft", 0, 10, 20), ("verify", 0, 20, 50), ("draft", 1, 25, 35), ("draft", 0, 60, 70)]
 
-    def run_with_softmax(self, switches: Switches, batch: int, costs: MappedCosts, vocabulary: int) -> dict[str, int]:
-        return self.run(switches, batch, costs)[0] | {"softmax": 3}
+    def decide(self, switches: Switches, batch: int, costs: MappedCosts, vocabulary: int, lanes: int
+               ) -> tuple[dict[str, int], Exposed]:
+        deciding = 160 // lanes
+        return self.run(switches, batch, costs)[0] | {"softmax": 3, "deciding": deciding}, Exposed(deciding, 4, 2)
 
 
 def _config(p: ManagerParams) -> Config:
@@ -82,7 +85,10 @@ def test_every_variant_batch_and_tau_is_measured(tmp_path: Path) -> None:
     rows = report.data["rows"]
     keys = {(r["costs"], r["batch"], r["variant"], r["tau"]) for r in rows}
     assert len(keys) == len(rows) == 2 * 2 * (4 + 1 + 5 * 2 + 2)
-    assert report.data["deciding"]["state"] == "met"
+    assert [(r["logit_lanes"], r["share"], r["drafter_waits"], r["exposed"], r["state"])
+            for r in report.data["deciding"]["rows"]] == [
+        (8, 0.02, 0.004, 0.002, "missed"), (16, 0.01, 0.004, 0.002, "missed"), (32, 0.005, 0.004, 0.002, "met"),
+        (64, 0.002, 0.004, 0.002, "met")]
     assert len(report.data["summary"]) == 4
     assert {file.name for file in tmp_path.iterdir()} == {"run.json", "run.png", "all.png"}
     assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
@@ -133,13 +139,16 @@ def test_timeline_tells_eager_steps_and_idle_times() -> None:
     ({"timeline": Path("/nowhere/run.json")}, "there is no folder"),
     ({"d": [2, 40]}, r"the Manager drafts at most 16 tokens \(draft_width\), not 40"),
     ({"vocabulary": 200_000}, "the Manager's tokens have 17 bits, a vocabulary of 200000 is too large"),
+    ({"p": ManagerParams(token_width=6), "vocabulary": 60},
+     "the Manager with softmax unit: .*logit_lanes must be fewer than the 64 tokens of 6 bits, not 64"),
 ])
 def test_what_cannot_be_done_is_refused_before_work(changes: dict[str, Any], message: str) -> None:
     def make(p: ManagerParams, tokens: int, prompts: int) -> _Meter:
         raise AssertionError("nothing must be built")
 
+    p = changes.get("p", ManagerParams())
     with pytest.raises(UserError, match=message):
-        bench_manager.run(_args(**changes), Report(), make, _config(ManagerParams()))
+        bench_manager.run(_args(**{**changes, "p": None}), Report(), make, _config(p))
 
 
 def test_starts_are_parts_and_multiples_of_the_batch_or_those_given() -> None:

@@ -1,12 +1,13 @@
 """Shapes of what crosses block boundaries in ``rtl/manager/softmax``."""
 
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
 from rtl.parts.meanings import Fields, fixed_struct, struct
 from sim_models.params.manager.pools.pool import H_WIDTH
-from sim_models.params.manager.softmax.softmax_unit import SoftmaxUnitParams
+from sim_models.params.manager.softmax.softmax_unit import BAND_WIDTH, BANDS, WHOLE_WIDTH, SoftmaxUnitParams
 
-__all__ = ["logits_beat", "softmax_events", "softmax_result", "softmax_step", "softmax_sums", "softmax_vector"]
+__all__ = ["logits_beat", "softmax_bands", "softmax_events", "softmax_result", "softmax_sums", "softmax_vector"]
 
 
 @struct
@@ -67,28 +68,27 @@ def softmax_events() -> Fields:
     }
 
 
-def softmax_step(p: SoftmaxUnitParams) -> data.StructLayout:
-    """What becomes of a beat's sum."""
-    return data.StructLayout({
-        "first": 1, "last": 1,      # beat of its vector
-        "switched": 1,              # the anchor is the largest logit of this beat
-        "lane": p.lane_width,       # where that is
-    })
-
-
 def softmax_vector(p: SoftmaxUnitParams) -> data.StructLayout:
-    """What is known of a vector from the comparison of its logits; codes are float32."""
+    """What is known of a vector from the comparison of its logits."""
     return data.StructLayout({
-        "anchor": 32, "old_anchor": 32,     # logits to which the sums are relative
-        "chosen": 32,                       # logit of the wanted token
+        "chosen": 32, "counts": 1,          # logit of the wanted token, float32 code, and whether there is one
         "token": p.token_width, "largest": p.token_width, "masked": 1, "nan": 1,
     })
 
 
-def softmax_sums(p: SoftmaxUnitParams) -> data.StructLayout:
-    """Sums of powers, fixed-point numbers in units of 2^(scale - 127)."""
+def softmax_bands() -> data.StructLayout:
+    """Which bands of exponents count after a beat."""
+    band = signed(WHOLE_WIDTH - BAND_WIDTH)
     return data.StructLayout({
-        "vector": softmax_vector(p),
-        "sum": p.sum_width, "scale": 8,             # relative to the anchor
-        "old_sum": p.sum_width, "old_scale": 8,     # relative to the one before
+        "last": 1,                          # beat of its vector
+        "top": band, "limit": band,         # band of the largest logit, and the highest that does not count
+        "first": 1, "rise": unsigned(WHOLE_WIDTH - BAND_WIDTH),     # bands by which the top rose behind the first
+    })
+
+
+def softmax_sums(p: SoftmaxUnitParams) -> data.StructLayout:
+    """Sums of powers by bands: that of band b is ``bands[b mod 4]``, in units of 2^(16 b - 18)."""
+    return data.StructLayout({
+        "bands": data.ArrayLayout(p.sum_width, BANDS),
+        "top": 2,                           # band of the largest logit, modulo 4
     })

@@ -61,12 +61,28 @@ class Manager:
         self._inputs = Inputs()
         #: what was offered in the cycle before and not taken
         self._seen = Inputs()
+        #: cycles since something was decided or could be
+        self._resting = 0
         self._events = self._run()
 
     def step(self, i: Inputs) -> Outputs:
         """One cycle: what the outputs show with these inputs; then the edge."""
         self._inputs = i
         return next(self._events)
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens until something is offered: pools and controller, too, have come to an end."""
+        return self._resting > 2 * self.p.requests + 16
+
+    def leap(self, cycles: int, softmax_busy: bool) -> None:
+        """So many cycles of rest at once, in which nothing is offered; only counters move."""
+        assert self.rests, "the Manager is at work"
+        before = dict(self.counters)
+        self._inputs = Inputs(softmax_busy=softmax_busy)
+        self._count(busy=False)
+        for name, count in before.items():
+            self.counters[name] += (cycles - 1) * (self.counters[name] - count)
 
     def check(self) -> None:
         """Assert, between events, that the pools hold what the scheduler says, and that flags agree."""
@@ -100,6 +116,7 @@ class Manager:
                 awake |= not self.pool.waking
                 yield from self._cycle(busy=busy)
                 settled += 1
+                self._resting = 0 if busy else self._resting + 1
             yield from event
 
     def _next(self, seen: Inputs, begins: bool) -> _Cycles | None:
@@ -322,7 +339,8 @@ class Manager:
                 ("locked", stuck and not eager and verifying), ("eager_full", stuck and eager and not could),
                 ("pool_full", stuck and not eager and not verifying and not room),
                 ("idle", not drafting and not verifying), ("softmax", softmax),
-                ("deciding", busy or softmax)):
+                ("deciding", busy or softmax),
+                ("exposed", not verifying and (softmax or (busy and not drafting)))):
             self.counters[name] += condition
 
     def _eager_used(self, lane: int) -> int:

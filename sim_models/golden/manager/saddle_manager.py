@@ -80,8 +80,8 @@ class SoftmaxToken:
 class SoftmaxPipeline:
     """When the softmax unit takes beats and shows results.
 
-    Scan and sum are one pipeline that stands while its last stage has a complete vector and the division is not
-    free; the division takes one vector at a time and is free again when its result was taken.
+    A result is shown ``latency`` cycles behind its vector's last beat, or when the one before was taken. Beats are
+    taken while less than ``results`` vectors are complete and not taken.
 
     Parameters
     ----------
@@ -95,46 +95,54 @@ class SoftmaxPipeline:
 
     def reset(self) -> None:
         """Forget everything."""
-        self.stages: collections.deque[SoftmaxToken | None] = collections.deque(
-            [None] * (self.p.scan_cycles + self.p.sum_cycles))
-        self.beats: list[LogitsBeat] = []
-        self.result: SoftmaxToken | None = None
-        self._dividing: SoftmaxToken | None = None
-        self._left = 0
+        self.now = 0
+        #: codes and masks of the logits of the vector that has begun
+        self._logits: list[tuple[np.ndarray, np.ndarray]] = []
+        #: results, and from when on they are shown
+        self._results: collections.deque[tuple[int, SoftmaxToken]] = collections.deque()
+
+    @property
+    def result(self) -> SoftmaxToken | None:
+        """What is shown in this cycle."""
+        return self._results[0][1] if self._results and self._results[0][0] <= self.now else None
 
     @property
     def moves(self) -> bool:
         """Whether a beat can be taken in this cycle."""
-        return self.stages[-1] is None or self._free
-
-    @property
-    def _free(self) -> bool:
-        return self._dividing is None and self.result is None
+        return len(self._results) < self.p.results
 
     def step(self, beat: LogitsBeat | None, taken: bool) -> None:
         """An edge: a beat is taken (only if ``moves``); whether the result was."""
-        moves, free = self.moves, self._free
         if taken:
-            self.result = None
-        if self._dividing is not None:
-            self._left -= 1
-            if not self._left:
-                self.result, self._dividing = self._dividing, None
-        if free and self.stages[-1] is not None:
-            self._dividing, self._left = self.stages[-1], self.p.finish_cycles - 1
-        if moves:
-            self.stages.pop()
-            self.stages.appendleft(self._last(beat) if beat is not None else None)
+            self._results.popleft()
+        token = self._last(beat) if beat is not None else None
+        if token is not None:
+            self._results.append((self.now + self.p.latency, token))
+        self.now += 1
+
+    @property
+    def next_shown(self) -> int | None:
+        """The cycle in which the next result is shown; None if there is none on its way."""
+        return self._results[0][0] if self._results else None
+
+    def leap(self, cycles: int, logits: tuple[np.ndarray, np.ndarray] | None) -> None:
+        """So many cycles at once, in which no result is shown; codes and masks of a beat in each, or nothing."""
+        assert self.next_shown is None or self.now + cycles <= self.next_shown, "a result would be shown"
+        if logits is not None:
+            assert self.moves, "no beats can be taken"
+            assert len(logits[0]) == len(logits[1]) == cycles * self.p.lanes, "a beat a cycle"
+            self._logits.append(logits)
+        self.now += cycles
 
     def _last(self, beat: LogitsBeat) -> SoftmaxToken | None:
         """The result of the vector whose last beat this is."""
-        self.beats.append(beat)
+        self._logits.append((np.array(beat.codes, np.uint32),
+                             np.array([beat.keep >> lane & 1 for lane in range(self.p.lanes)], bool)))
         if not beat.last:
             return None
-        codes = np.array([code for b in self.beats for code in b.codes], np.uint32)
-        keep = np.array([b.keep >> lane & 1 for b in self.beats for lane in range(self.p.lanes)], bool)
+        codes, keep = (np.concatenate(parts) for parts in zip(*self._logits, strict=True))
         r = self._unit.results(codes[None], keep[None], [beat.given])
-        self.beats = []
+        self._logits = []
         return SoftmaxToken(int(r.token[0]), int(r.p[0]), bool(r.masked[0]))
 
 
@@ -172,6 +180,28 @@ class SaddleManager:
         """The performance counters."""
         return self.manager.counters
 
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens until a result is shown or something else than logits is offered."""
+        return self.manager.rests
+
+    @property
+    def softmax_busy(self) -> bool:
+        """Whether a vector has begun whose result was not taken."""
+        return self._began or bool(self.tags)
+
+    def leap(self, cycles: int, logits: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+        """So many cycles of rest at once, before the next result is shown.
+
+        Parameters
+        ----------
+        logits: uint32 (cycles x lanes,) and bool, or None
+            Codes and masks of beats of the vector that has begun, without its last one: one in each of the cycles.
+        """
+        assert logits is None or self._began, "a vector begins"
+        self.softmax.leap(cycles, logits)
+        self.manager.leap(cycles, self.softmax_busy)
+
     def check(self) -> None:
         """As :meth:`sim_models.golden.manager.manager.Manager.check`."""
         self.manager.check()
@@ -179,8 +209,8 @@ class SaddleManager:
     def step(self, i: Inputs) -> Outputs:
         """One cycle: what the outputs show with these inputs; then the edge."""
         result = self.softmax.result
-        softmax_busy = self._began or bool(self.tags)
-        logits_ready = self.softmax.moves and len(self.tags) < self.p.tags.depth
+        softmax_busy = self.softmax_busy
+        logits_ready = self.softmax.moves
         irq = self._irq
         o = self.manager.step(manager.Inputs(
             i.requests, None if result is None else (self.tags[0], result.token, result.p), i.verdicts,

@@ -16,7 +16,7 @@ __all__ = ["SaddleManagerParams"]
 class SaddleManagerParams(ManagerParams):
     """Parameters of the Manager with softmax unit and registers."""
 
-    logit_lanes: int = param(8, "logits a cycle, a power of two", low=1, high=16, tag="n")
+    logit_lanes: int = param(8, "logits a cycle, a power of two", low=1, high=64, tag="n")
 
     def validate(self) -> None:
         """Those of the softmax unit too."""
@@ -26,6 +26,9 @@ class SaddleManagerParams(ManagerParams):
                              "token_width")
         if self.logit_lanes & (self.logit_lanes - 1):
             raise ParamError(f"logit_lanes must be a power of two, not {self.logit_lanes}", "logit_lanes")
+        if self.logit_lanes >= 1 << self.token_width:
+            raise ParamError(f"logit_lanes must be fewer than the {1 << self.token_width} tokens of "
+                             f"{self.token_width} bits, not {self.logit_lanes}", "logit_lanes")
 
     @property
     def manager(self) -> ManagerParams:
@@ -45,7 +48,7 @@ class SaddleManagerParams(ManagerParams):
     @property
     def tags(self) -> FifoParams:
         """Parameters of the queue of requests whose logits are complete."""
-        return FifoParams(width=self.request_width, depth=8)
+        return FifoParams(width=self.request_width, depth=self.softmax.results)
 
     @property
     def _common(self) -> dict[str, int]:

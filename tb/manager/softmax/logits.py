@@ -40,7 +40,7 @@ def random_vector(gen: np.random.Generator, length: int, token_width: int) -> Ve
     elif kind == 3:
         codes = bits(gen.normal(0, 3, length).astype(np.float32) + np.float32(-1e6))
     elif kind == 4:
-        # new anchors, and then logits that leave weight to those before
+        # new bands, and then logits that leave weight to those before
         steps = gen.choice([0.5, 2, 12]) * gen.choice([0, 1, 3], length)
         rising = np.minimum(np.cumsum(steps), gen.choice([32.5, 34, 67, 1e4]))
         codes = bits((rising + gen.normal(0, 0.5, length)).astype(np.float32))
@@ -59,9 +59,10 @@ def beats(p: SoftmaxUnitParams, vector: Vector, filler: int = 0x7FFFFFFF) -> dic
     length, lanes = len(vector.codes), p.lanes
     count = -(-length // lanes)
     data = np.full(count * lanes, filler, np.int64)
-    keep = np.zeros(count * lanes, np.int64)
+    keep = np.zeros(count * lanes, np.uint64)
     data[:length], keep[:length] = vector.codes, vector.keep
-    return {"data": data.reshape(count, lanes), "keep": keep.reshape(count, lanes) @ (1 << np.arange(lanes)),
+    masks = keep.reshape(count, lanes) @ (np.uint64(1) << np.arange(lanes, dtype=np.uint64))
+    return {"data": data.reshape(count, lanes), "keep": masks,
             "last": np.arange(count) == count - 1, "given": int(vector.given >= 0), "token": max(vector.given, 0)}
 
 

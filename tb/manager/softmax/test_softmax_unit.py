@@ -18,7 +18,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
     "one_lane": {"lanes": 1, "token_width": 10},
     "two_lanes": {"lanes": 2, "token_width": 5},
-    "widest": {"lanes": 16, "token_width": 20},
+    "widest": {"lanes": 64, "token_width": 20},
 }
 
 
@@ -96,7 +96,7 @@ async def edges(dut: Any) -> None:
         (vector(*[9.0] * 3 * lanes, 1.0, keep=[*[False] * 3 * lanes, True]), [3 * lanes, 3 * lanes, 0x8000, 0, 0]),
         (vector(*[-inf] * 2 * lanes, 5, -inf, 5), [2 * lanes, 2 * lanes, 0x4000, 0, 0]),
         (vector(*[1.0] * 32), [0, 0, 0x0400, 0, 0]),
-        # each far above the one before: only the last counts; just within reach of one anchor: all do
+        # each far above the one before: only the last counts; in several bands: all do
         (vector(*np.repeat(np.arange(4) * 100.0, lanes), given=0), [0, 3 * lanes, 0, 0, 0]),
         (vector(0, *[-inf] * (lanes - 1), 32, *[-inf] * (lanes - 1), 32.5, 32.5), [2 * lanes, 2 * lanes, None, 0, 0]),
     ]
@@ -111,13 +111,13 @@ async def edges(dut: Any) -> None:
 
 
 @bench_test(timeout_us=1000)
-async def new_anchors(dut: Any) -> None:
-    """Levels that one anchor just reaches, and a little more: the sum that is put aside has most of the weight."""
+async def new_bands(dut: Any) -> None:
+    """Levels that rise by a part of a band, by several, and by more than are summed: all have weight before."""
     await start(dut)
     bench = Play(dut)
     gen, lanes = bench.gen, bench.p.lanes
     vectors = []
-    for steps in ((31, 1.5), (31.5, 0.4), (16, 15.5, 1), (31, 1.5, 31, 1.5), (33, 31.9, 0.3), (40, 0)):
+    for steps in ((11, 0.2), (11.1, 11.1, 11.1, 11.1), (22, 11.5, 0.4), (33.2, 0.4), (44.5, 5), (5, 40, 0)):
         level = np.concatenate([[0.0], np.cumsum(steps)]).repeat(lanes)[:1 << bench.p.token_width]
         for _ in range(8):
             codes = bits((level + gen.uniform(-0.3, 0.3, len(level)) + gen.choice([0, -1e3])).astype(np.float32))
@@ -128,7 +128,7 @@ async def new_anchors(dut: Any) -> None:
 
 @bench_test(timeout_us=1000)
 async def latency_and_throughput(dut: Any) -> None:
-    """A result ``latency`` cycles behind its last beat; a beat a cycle in long vectors, else a vector in so many."""
+    """A result ``latency`` cycles behind its last beat; a beat a cycle, but only so many vectors at a time."""
     await start(dut)
     bench = Play(dut)
     p = bench.p
@@ -137,16 +137,17 @@ async def latency_and_throughput(dut: Any) -> None:
         await bench.check([bench.random(length)], f"alone, length {length}")
         stamps = monitor("i").stamps[-1], monitor("o").stamps[-1]
         compare(stamps[1] - stamps[0], p.latency, f"cycles from the last beat to the result, length {length}")
-    period = p.finish_cycles + 1
-    long = min(1 << p.token_width, p.lanes * period)
+    count = p.results
+    short = -(-(p.latency + 1) // count)
     before = len(monitor("i").stamps)
-    await bench.check([bench.random(long) for _ in range(3)], "long vectors")
+    await bench.check([bench.random(p.lanes * (short + k % 3)) for k in range(3 * count)], "vectors of a few beats")
     stamps = monitor("i").stamps[before:]
-    if long == p.lanes * period:
-        compare(stamps[-1] - stamps[0], len(stamps) - 1, "cycles of the beats of long vectors")
-    before = len(monitor("o").stamps)
-    await bench.check([bench.random(1) for _ in range(6)], "short vectors")
-    compare(np.diff(monitor("o").stamps[before:]), [period] * 5, "cycles between the results of short vectors")
+    compare(stamps[-1] - stamps[0], len(stamps) - 1, "cycles of the beats of vectors of a few beats")
+    before = len(monitor("i").stamps)
+    await bench.check([bench.random(1 + k % p.lanes) for k in range(3 * count)], "vectors of a beat")
+    stamps = np.array(monitor("i").stamps[before:])
+    compare(np.diff(stamps[:count]), [1] * (count - 1), "cycles between the first vectors of a beat")
+    compare(stamps[count:] - stamps[:-count], [p.latency + 1] * 2 * count, "cycles for so many vectors of a beat")
     assert engine().cycle > 0
 
 
@@ -156,10 +157,10 @@ async def a_result_waits_and_nothing_is_lost(dut: Any) -> None:
     await start(dut)
     bench = Play(dut)
     bench.sink.rate(1e-9)
-    vectors = [bench.random(n) for n in (1, 3 * bench.p.lanes, 2, 1, 5, 1)]
+    vectors = [bench.random(1 + n % bench.p.lanes) for n in range(bench.p.results + 3)]
     bench.send(*vectors)
-    await cycles(6 * bench.p.latency)
-    compare(len(monitor("o").stamps), 0, "results taken")
+    await cycles(3 * bench.p.latency)
+    compare([len(monitor(name).stamps) for name in ("i", "o")], [bench.p.results, 0], "beats and results taken")
     bench.sink.rate(1.0)
     got = await bench.sink.take(len(vectors))
     compare(np.stack([got[name] for name in FIELDS], axis=1), expected(bench.p, vectors), "results")
