@@ -185,7 +185,7 @@ def add_runtime(folder: Path, root: Path, tools: Toolchain, flags: Sequence[str]
 
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold a lock among all processes; waiting for it is announced and can be interrupted.
+    """Hold a lock among all processes; waiting for another's is announced and can be interrupted.
 
     Parameters
     ----------
@@ -212,7 +212,9 @@ def locked(path: Path, what: str) -> Iterator[None]:
         now = time.monotonic()
         if now - began > _PATIENCE if told is None else now - told > _REMINDER:
             told = now
-            print(f"speculoos: waiting for {what}: {_holder(path)} holds {path}", file=sys.stderr, flush=True)
+            holder = _holder(path)
+            if holder:
+                print(f"speculoos: waiting for {what}: {holder} holds {path}", file=sys.stderr, flush=True)
     try:
         yield
     finally:
@@ -220,7 +222,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
 
 
 def _holder(lock: Path) -> str:
-    """Who has a lock, as far as the system tells."""
+    """Who has a lock, as far as the system tells; nothing if it is this process, at work in another thread."""
     inode = str(lock.stat().st_ino)
     with contextlib.suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
@@ -228,7 +230,7 @@ def _holder(lock: Path) -> str:
             if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode:
                 pid = fields[4]
                 if pid == str(os.getpid()):
-                    return "another bench of this run"
+                    return ""
                 words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
                 return f"process {pid} ({b' '.join(words).decode(errors='replace').strip()[:100]})"
     return "another process"
