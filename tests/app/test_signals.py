@@ -17,6 +17,7 @@ from sim_models.params.tile.engine.pe import PEParams
 from speculoos.cli import main
 from tb.common import runner
 from tb.common.build import locked
+from tests.designs.run import fresh_builds
 
 ROOT = Path(__file__).parents[2]
 #: seconds in which a command must be gone; 3 by design, and the machine may be loaded
@@ -87,7 +88,7 @@ def test_synthesis(number: signal.Signals, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["verilator_bin", "cc1plus"])
 def test_compilation(program: str, tmp_path: Path) -> None:
-    builds = tmp_path / "b"
+    builds = fresh_builds(tmp_path / "b")
     process = start("-m", "speculoos", "sim", "pe", "--seed", "1", "--build-dir", str(builds),
                     scratch=tmp_path / "scratch")
     # a seed alone runs all variants, two at a time in threads; ccache must not have any of them
@@ -138,7 +139,7 @@ def held_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     with monkeypatch.context() as m:
         m.setattr(runner, "run_logged", lambda *_: None)
         from rtl.registry import BLOCKS
-        made = runner.build(BLOCKS["pe"].unit(PEParams()), build_root=tmp_path / "b")
+        made = runner.build(BLOCKS["pe"].unit(PEParams()), build_root=fresh_builds(tmp_path / "b"))
     (made.folder / "ok").unlink()
     with FileLock(f"{made.folder}.lock"):
         yield made.folder

@@ -36,7 +36,7 @@ def stripped() -> dict[str, Design]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.removeprefix("synth_"))
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", ["fifo", pytest.param("engine", marks=pytest.mark.long)])
 def test_every_family_takes_it(unit: str, family: str, stripped: dict[str, Design], tmp_path: Path) -> None:
     """Synthesis ends without an error, and the netlist has no unknown value, loop or second driver."""
     design = stripped[unit]

@@ -219,7 +219,8 @@ def test_a_file_is_not_written_twice():
 
 @pytest.mark.parametrize("make", [
     lambda: Grid(SMALL), TwoClocks, lambda: Lookup(contents=[1, 2, 3]),
-    *(lambda b=b: b.unit(b.params()) for b in BLOCKS.values()),
+    *(pytest.param(lambda b=b: b.unit(b.params()), marks=[pytest.mark.long] if b.name == "pim_stack" else [])
+      for b in BLOCKS.values()),
     lambda: ARRAY.unit(ARRAY.params(modes="systolic")), lambda: ARRAY.unit(ARRAY.params(modes="vector")),
     lambda: ARRAY.unit(ARRAY.params(rows=3, cols=5, columns_per_hop=3, operand_width=5)),
 ], ids=["grid", "two_clocks", "lookup", *BLOCKS, "array-systolic", "array-vector", "array-3x5"])

@@ -1,4 +1,4 @@
-"""The regression: every registered block's cocotb bench, in all of its variants, two simulators at a time.
+"""The regression: every registered block's cocotb bench, two simulators at a time.
 
 ``speculoos sim BLOCK --seed N`` repeats one of them with another seed.
 """
@@ -19,10 +19,16 @@ SEED = 1
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_bench(block: str, extent: Extent) -> None:
-    """All variants pass, and each of them ran every test of the bench and compared something."""
+    """The first and last variant pass, in the long form all.
+
+    Each of them ran every test of the bench and compared something.
+    """
     named = variants(block)
+    different = {BLOCKS[block].params(**values) for values in named.values()}
+    assert len(different) == len(named), "two variants are the same"
+    if extent.seed is None:
+        named = {name: named[name] for name in (next(iter(named)), next(reversed(named)))}
     params = [BLOCKS[block].params(**values) for values in named.values()]
-    assert len(set(params)) == len(params), "two variants are the same"
     for seed in extent.seeds(SEED, 4):
         _run(block, named, params, seed)
 

@@ -189,15 +189,17 @@ def deviation(machine: Machine, switches: Switches, rule: Sampling, make: type[S
 SHORT, LONG = Switches(tau=quantise(0.5), eager=False, capacity=12), Switches(tau=0, max_draft=6, capacity=11)
 
 
-@pytest.mark.parametrize(("switches", "overlap"), [(SHORT, False), (LONG, False), (LONG, True)],
-                         ids=["short", "long", "overlap"])
+@pytest.mark.parametrize(("switches", "overlap"), [
+    (SHORT, False), (LONG, False), pytest.param(LONG, True, marks=pytest.mark.long),
+], ids=["short", "long", "overlap"])
 def test_the_law_is_the_targets(switches: Switches, overlap: bool) -> None:
     machine = Machine(SMALL, Switches(), BUILDS)
     assert deviation(machine, switches, Sampling(), SamplingEngines, overlap=overlap) < 3.1
 
 
 @pytest.mark.parametrize(("rule", "make"), [
-    (ReplacesFromP(), SamplingEngines), (SharpensQ(), SamplingEngines), (Sampling(), TrustsTheWaiting),
+    (ReplacesFromP(), SamplingEngines), pytest.param(SharpensQ(), SamplingEngines, marks=pytest.mark.long),
+    pytest.param(Sampling(), TrustsTheWaiting, marks=pytest.mark.long),
 ], ids=["replaces from p", "tests another distribution", "waiting token unchecked"])
 def test_another_law_is_noticed(rule: Sampling, make: type[SamplingEngines]) -> None:
     machine = Machine(SMALL, Switches(), BUILDS)

@@ -56,7 +56,7 @@ def test_lists_keep_every_token_in_order(entries: int) -> None:
     assert isinstance(check(spec, spec.inputs), Proven)
 
 
-@pytest.mark.parametrize("entries", [1, 2])
+@pytest.mark.parametrize("entries", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_pool_keeps_every_token_in_order_and_never_stands_still(entries: int) -> None:
     spec = pool(entries)
     # half a minute on an idle machine

@@ -34,7 +34,8 @@ PACES = [1.0, 1.0, 0.7, 0.3, 0.1]
 USED = 256
 
 
-@pytest.fixture(scope="module", params=CHANNELS)
+@pytest.fixture(scope="module", params=[
+    "hbm3", "fast_plain", *(pytest.param(name, marks=pytest.mark.long) for name in ("fast", "hbm3_plain"))])
 def compiled(request: pytest.FixtureRequest) -> tuple[PseudoChannelParams, NativeLibrary]:
     p = CHANNELS[request.param]
     return p, NativeSim(PseudoChannel(p), BUILDS).library

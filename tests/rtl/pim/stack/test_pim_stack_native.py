@@ -67,7 +67,7 @@ def check(w: np.ndarray, name: str) -> None:
     np.testing.assert_array_equal(got.view(np.int32), want[0])
 
 
-@pytest.mark.parametrize("which", ["target", "draft"])
+@pytest.mark.parametrize("which", [pytest.param("target", marks=pytest.mark.long), "draft"])
 def test_matrices_of_the_shipped_pair(which: str) -> None:
     for name, w in matrices(getattr(load_pair(), which), (*WEIGHTS, "wcls")).items():
         check(w, f"{which} {name}")

@@ -25,6 +25,7 @@ def _failed(result: BenchResult) -> set[str]:
     return {f.test for f in result.failures}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("old", "new", "test"), [
     # partial sums come in before their half is empty
     ("blocked.eq(~decoder.psum_open | (keeping != 0))", "blocked.eq(keeping != 0)",

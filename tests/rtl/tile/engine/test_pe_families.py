@@ -63,7 +63,7 @@ def _array(family: str, modes: str) -> dict[str, Any]:
     return synthesize(PEArray(PEArrayParams(family=family, **MODES[modes])), family)
 
 
-@pytest.mark.parametrize("family", ["xc7", "xcup"])
+@pytest.mark.parametrize("family", ["xc7", pytest.param("xcup", marks=pytest.mark.long)])
 def test_second_mode_is_free_in_a_dsp48(family: str) -> None:
     """SPECTRA pays 82% more LUTs for it; the aim is 10%. The PEs take no LUT at all, the collectors do."""
     both, systolic = _array(family, "both"), _array(family, "systolic")
