@@ -32,6 +32,12 @@ __all__ = ["Case", "add_arguments", "cases", "costs", "maker", "row", "run"]
 #: how many times faster than the paper's the engines of the tables are
 TABLES = 200
 DECIDING_TARGET = 0.0083
+#: options of the tables and what they are by default; they say nothing about deciding
+TABLE_OPTIONS: dict[str, Any] = {
+    "d": [2, 4, 8], "tau": [0.01, 0.1, 0.3, 0.5, 0.7, 0.9], "start": None, "repeats": 1, "machine": None,
+    "plot": None, "timeline": None}
+#: options of deciding, and what they are by default
+DECIDING_OPTIONS: dict[str, Any] = {"vocabulary": 50_272, "logit_lanes": [8, 16, 32, 64]}
 #: logits a cycle that a softmax unit may take
 LOGIT_LANES = (1, 2, 4, 8, 16, 32, 64)
 #: rows of a pass from which the tiles are bound by arithmetic, in the second setting
@@ -70,9 +76,9 @@ def add_arguments(parser: "argparse._ArgumentGroup") -> None:
     """Batches, thresholds, tokens and the timeline."""
     parser.add_argument("--batch", type=_batches, metavar="LIST", default=[1, 4, 16],
                         help="batch sizes, as 1,4,16 (default)")
-    parser.add_argument("--d", type=_lengths, metavar="LIST", default=[2, 4, 8],
+    parser.add_argument("--d", type=_lengths, metavar="LIST", default=TABLE_OPTIONS["d"],
                         help="fixed draft lengths beside 0, as 2,4,8 (default)")
-    parser.add_argument("--tau", type=_taus, metavar="LIST", default=[0.01, 0.1, 0.3, 0.5, 0.7, 0.9],
+    parser.add_argument("--tau", type=_taus, metavar="LIST", default=TABLE_OPTIONS["tau"],
                         help="thresholds of H, as 0.01,0.1,0.5 (default: 0.01,0.1,0.3,0.5,0.7,0.9)")
     parser.add_argument("--start", type=_starts_given, metavar="LIST",
                         help="pending tokens with which an idle verifier starts while others draft, as 1,4; the best "
@@ -81,10 +87,12 @@ def add_arguments(parser: "argparse._ArgumentGroup") -> None:
                         help="batches of different prompts that each figure is the mean of (default: 1)")
     parser.add_argument("--tokens", type=_tokens, metavar="N", default=24,
                         help="tokens of each request (default: 24)")
-    parser.add_argument("--vocabulary", type=_vocabulary, metavar="N", default=50_272,
-                        help="tokens of the vocabulary for which deciding is measured (default: 50272, OPT's)")
-    parser.add_argument("--logit-lanes", type=_logit_lanes, metavar="LIST", default=[8, 16, 32, 64],
-                        help="logits a cycle for which deciding is measured, as 8,16 (default: 8,16,32,64)")
+    parser.add_argument("--vocabulary", type=_vocabulary, metavar="N",
+                        help="tokens of the vocabulary with --deciding (default: 50272, OPT's)")
+    parser.add_argument("--deciding", action="store_true",
+                        help="measure deciding at the paper's costs instead, for the largest batch, without RTL")
+    parser.add_argument("--logit-lanes", type=_logit_lanes, metavar="LIST",
+                        help="logits a cycle with --deciding, as 8,16 (default: 8,16,32,64)")
     parser.add_argument("--timeline", type=Path, metavar="FILE.json",
                         help="also write one run as a Chrome trace, and FILE.png")
     manager_inputs.add_arguments(parser)
@@ -94,7 +102,8 @@ def maker(args: argparse.Namespace) -> "Callable[[ManagerParams, int, int], Mana
     """What builds a Manager for so many tokens a request and different prompts, when its turn has come."""
     def make(p: "ManagerParams", tokens: int, prompts: int) -> "ManagerMeter":
         from gen.flows.doctor import require
-        require("g++", "make", "perl", "verilator")
+        if not args.deciding:
+            require("g++", "make", "perl", "verilator")
         from tb.manager.manager_meter import ManagerMeter
         return ManagerMeter(p, build_dir(args), manager_inputs.recorded(args, tokens, prompts))
 
@@ -111,30 +120,23 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
         A batch has more requests than the Manager, a length is beyond its limit, the vocabulary is beyond its
         tokens, or a file cannot be read or written.
     """
-    from sim_models.params.base import ParamError
-    from sim_models.params.manager.saddle_manager import SaddleManagerParams
     from speculoos.bench.manager_report import print_rows, print_summary
     from speculoos.plots import check_target
     p: ManagerParams = config.params      # pyright: ignore[reportAssignmentType]
+    _check_options(args)
     machines = manager_inputs.load_machines(args.machine) if args.machine else costs()
     if max(args.batch) > p.requests:
         raise UserError(f"the Manager has {p.requests} requests, a batch of {max(args.batch)} is too many")
     if max(args.d) > 1 << p.draft_width:
         raise UserError(f"the Manager drafts at most {1 << p.draft_width} tokens (draft_width), not {max(args.d)}")
-    if args.vocabulary > 1 << p.token_width:
-        raise UserError(f"the Manager's tokens have {p.token_width} bits, a vocabulary of {args.vocabulary} is too "
-                        f"large")
     _check_files(args, report)
-    try:
-        for lanes in args.logit_lanes:
-            SaddleManagerParams(**dataclasses.asdict(p) | {"logit_lanes": lanes})
-    except ParamError as e:
-        raise UserError(f"the Manager with softmax unit: {e}") from e
     if args.plot:
         check_target(args.plot)
     for option, path in (("--timeline", args.timeline), ("--record", args.record)):
         if path and not path.parent.is_dir():
             raise UserError(f"{option} {path}: there is no folder {path.parent}")
+    if args.deciding:
+        return _deciding(args, report, make, p)
     report.note("recording the pair and building the Manager")
     meter = make(p, args.tokens, max(args.batch) * args.repeats)
     rows = _measure(args, report, meter, p, machines)
@@ -142,7 +144,6 @@ def run(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams
                        rows=rows, costs={name: dataclasses.asdict(c) for name, c in machines.items()})
     print_rows(report, rows, machines)
     report.data["summary"] = print_summary(report, rows)
-    _deciding(report, meter, max(args.batch), args.vocabulary, args.logit_lanes, p)
     report.line(f"{meter.compared} tokens equal to the target's own")
     report.data["compared"] = meter.compared
     code = 0
@@ -163,12 +164,33 @@ def _check_files(args: argparse.Namespace, report: Report) -> None:
                     for name in ("target", "draft", "tokenizer", "prompts", "traces", "machine")})
 
 
-def _deciding(report: Report, meter: "ManagerMeter", batch: int, vocabulary: int, lanes: Sequence[int],
-              p: "ManagerParams") -> None:
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that what is measured has no use for."""
+    useless, what = (TABLE_OPTIONS, "with") if args.deciding else (dict.fromkeys(DECIDING_OPTIONS), "without")
+    for name, default in useless.items():
+        if getattr(args, name) != default:
+            raise UserError(f"--{name.replace('_', '-')} says nothing {what} --deciding")
+
+
+def _deciding(args: argparse.Namespace, report: Report, make: "Callable[[ManagerParams, int, int], ManagerMeter]",
+              p: "ManagerParams") -> int:
     """The share of deciding at the paper's costs, softmax over a whole vocabulary included, measured."""
     from sim_models.golden.manager.manager import Switches
+    from sim_models.params.base import ParamError
+    from sim_models.params.manager.saddle_manager import SaddleManagerParams
     from sim_models.specdec.costs import PAPER
     from sim_models.specdec.fixed import quantise
+    vocabulary, lanes = (getattr(args, name) or default for name, default in DECIDING_OPTIONS.items())
+    batch = max(args.batch)
+    if vocabulary > 1 << p.token_width:
+        raise UserError(f"the Manager's tokens have {p.token_width} bits, a vocabulary of {vocabulary} is too large")
+    try:
+        for n in lanes:
+            SaddleManagerParams(**dataclasses.asdict(p) | {"logit_lanes": n})
+    except ParamError as e:
+        raise UserError(f"the Manager with softmax unit: {e}") from e
+    report.note("recording the pair")
+    meter = make(p, args.tokens, batch)
     switches = Switches(tau=quantise(0.3), max_draft=16, start=p.entries, capacity=p.entries + p.requests)
     rows = []
     with report.progress("deciding", len(lanes)) as progress:
@@ -191,6 +213,9 @@ def _deciding(report: Report, meter: "ManagerMeter", batch: int, vocabulary: int
                 "exposed: deciding while neither engine computes")
     report.data["deciding"] = {"costs": dataclasses.asdict(PAPER), "batch": batch, "vocabulary": vocabulary,
                                "target": DECIDING_TARGET, "rows": rows}
+    report.line(f"{meter.compared} tokens equal to the target's own")
+    report.data["compared"] = meter.compared
+    return 0
 
 
 def _measure(args: argparse.Namespace, report: Report, meter: "ManagerMeter", p: "ManagerParams",

@@ -1,6 +1,7 @@
 """Figures of the Manager on recorded texts, with engines of stated costs."""
 
 import dataclasses
+import functools
 from pathlib import Path
 
 from sim_models.golden.manager.manager import Switches
@@ -48,10 +49,8 @@ class ManagerMeter:
     """
 
     def __init__(self, p: ManagerParams, build_root: Path, trace: Trace) -> None:
-        self.p, self.compared = p, 0
+        self.p, self.compared, self._build_root = p, 0, build_root
         self.traces, self.prompts = trace.requests, len(trace.requests)
-        common = {f.name: getattr(p, f.name) for f in dataclasses.fields(ManagerParams)}
-        self._machine = Machine(ManagerParams(**common), Switches(), build_root)
 
     def run(self, switches: Switches, batch: int, costs: MappedCosts, *, oracle: bool = False, first: int = 0
             ) -> tuple[dict[str, int], Intervals]:
@@ -77,6 +76,12 @@ class ManagerMeter:
         leaps.run(engines, 1 << 40)
         self._compare(engines)
         return leaps.model.counters, exposed(leaps.deciding, engines.intervals)
+
+    @functools.cached_property
+    def _machine(self) -> Machine:
+        """The RTL, built when it is needed."""
+        common = {f.name: getattr(self.p, f.name) for f in dataclasses.fields(ManagerParams)}
+        return Machine(ManagerParams(**common), Switches(), self._build_root)
 
     def _engines(self, batch: int, costs: MappedCosts, oracle: bool, first: int) -> Engines:
         requests = [self.traces[(first + n) % len(self.traces)] for n in range(batch)]

@@ -81,17 +81,23 @@ def test_every_variant_batch_and_tau_is_measured(tmp_path: Path) -> None:
 
     assert bench_manager.run(args, report, make, _config(ManagerParams())) == 0
     assert asked == [(24, 2)]
-    assert report.data["deciding"]["vocabulary"] == 50_272
     rows = report.data["rows"]
     keys = {(r["costs"], r["batch"], r["variant"], r["tau"]) for r in rows}
     assert len(keys) == len(rows) == 2 * 2 * (4 + 1 + 5 * 2 + 2)
+    assert len(report.data["summary"]) == 4
+    assert {file.name for file in tmp_path.iterdir()} == {"run.json", "run.png", "all.png"}
+    assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+
+
+def test_deciding_is_measured_alone() -> None:
+    report = Report()
+    assert bench_manager.run(_args(deciding=True), report, lambda *_: _Meter(), _config(ManagerParams())) == 0
+    assert report.data["deciding"]["vocabulary"] == 50_272
     assert [(r["logit_lanes"], r["share"], r["drafter_waits"], r["exposed"], r["state"])
             for r in report.data["deciding"]["rows"]] == [
         (8, 0.02, 0.004, 0.002, "missed"), (16, 0.01, 0.004, 0.002, "missed"), (32, 0.005, 0.004, 0.002, "met"),
         (64, 0.002, 0.004, 0.002, "met")]
-    assert len(report.data["summary"]) == 4
-    assert {file.name for file in tmp_path.iterdir()} == {"run.json", "run.png", "all.png"}
-    assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    assert "rows" not in report.data
 
 
 def test_summary_compares_the_best_of_each() -> None:
@@ -138,8 +144,13 @@ def test_timeline_tells_eager_steps_and_idle_times() -> None:
     ({"batch": [200]}, "the Manager has 128 requests, a batch of 200 is too many"),
     ({"timeline": Path("/nowhere/run.json")}, "there is no folder"),
     ({"d": [2, 40]}, r"the Manager drafts at most 16 tokens \(draft_width\), not 40"),
-    ({"vocabulary": 200_000}, "the Manager's tokens have 17 bits, a vocabulary of 200000 is too large"),
-    ({"p": ManagerParams(token_width=6), "vocabulary": 60},
+    ({"deciding": True, "vocabulary": 200_000},
+     "the Manager's tokens have 17 bits, a vocabulary of 200000 is too large"),
+    ({"vocabulary": 200}, "--vocabulary says nothing without --deciding"),
+    ({"logit_lanes": [8]}, "--logit-lanes says nothing without --deciding"),
+    ({"deciding": True, "repeats": 2}, "--repeats says nothing with --deciding"),
+    ({"deciding": True, "d": [2]}, "--d says nothing with --deciding"),
+    ({"deciding": True, "p": ManagerParams(token_width=6), "vocabulary": 60},
      "the Manager with softmax unit: .*logit_lanes must be fewer than the 64 tokens of 6 bits, not 64"),
 ])
 def test_what_cannot_be_done_is_refused_before_work(changes: dict[str, Any], message: str) -> None:
