@@ -54,6 +54,7 @@ from rtl.manager.requests.request_lister import RequestLister
 from rtl.manager.requests.request_table import RequestTable
 from rtl.manager.softmax.layouts import softmax_events
 from rtl.memory.ram import Ram
+from rtl.parts.streams import joined
 from rtl.unit import Unit
 from sim_models.params.manager.draft_controller import TAU_ENTRIES
 from sim_models.params.manager.manager import ManagerParams
@@ -231,13 +232,10 @@ class Manager(Unit):
             pool.insert.valid.eq(moved.valid | decided.valid),
             pool.insert.payload.eq(Mux(moved.valid, moved.payload, decided.payload)),
             moved.ready.eq(pool.insert.ready), decided.ready.eq(pool.insert.ready),
-            pool.verdict.valid.eq(b.verdict.pool.valid), pool.verdict.payload.eq(b.verdict.pool.payload),
-            b.verdict.pool.ready.eq(pool.verdict.ready),
+            *joined(b.verdict.pool, pool.verdict),
             pool.look.eq(self.verdicts.payload.request), b.verdict.locked.eq(pool.match_locked),
-            pool.start.valid.eq(b.verify.round.valid), pool.start.payload.eq(b.verify.round.payload),
-            b.verify.round.ready.eq(pool.start.ready), pool.eligible.eq(b.states.flags.verifying),
-            b.verify.selected.valid.eq(pool.selected.valid), b.verify.selected.payload.eq(pool.selected.payload),
-            pool.selected.ready.eq(b.verify.selected.ready),
+            *joined(b.verify.round, pool.start), pool.eligible.eq(b.states.flags.verifying),
+            *joined(pool.selected, b.verify.selected),
             b.eager.request.eq(b.sequencer.request), b.eager.add.eq(b.token.add),
             b.eager.remove.eq(_any(b.verdict.remove, b.migration.remove)),
         ]
@@ -247,12 +245,7 @@ class Manager(Unit):
         controller = b.controller
         m.d.comb += [
             controller.request.eq(b.sequencer.request),
-            controller.drafted.valid.eq(b.token.controller.valid),
-            controller.drafted.payload.eq(b.token.controller.payload),
-            b.token.controller.ready.eq(controller.drafted.ready),
-            controller.update.valid.eq(b.verdict.update_draft.valid),
-            controller.update.payload.eq(b.verdict.update_draft.payload),
-            b.verdict.update_draft.ready.eq(controller.update.ready),
+            *joined(b.token.controller, controller.drafted), *joined(b.verdict.update_draft, controller.update),
             controller.verifying.eq(b.states.here.verifying), controller.behind.eq(b.states.here.eager),
             controller.shared_room.eq(~b.pool.full), controller.load.eq(b.states.alive),
             b.token.entry.eq(controller.to_shared.payload), b.token.to_eager.eq(controller.to_eager.valid),
@@ -267,7 +260,7 @@ class Manager(Unit):
         for given, taker in ((self.requests, b.request.requests), (self.drafted, b.token.drafted),
                              (self.verdicts, b.verdict.verdicts), (b.verify.verify, self.verify),
                              (b.step.steps, self.draft)):
-            m.d.comb += [taker.valid.eq(given.valid), taker.payload.eq(given.payload), given.ready.eq(taker.ready)]
+            m.d.comb += joined(given, taker)
         texts, answers = b.verdict.emitted, b.request.emitted
         m.d.comb += [
             self.emitted.valid.eq(texts.valid | answers.valid),

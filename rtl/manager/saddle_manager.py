@@ -36,6 +36,7 @@ from rtl.manager.manager_registers import ManagerRegisters
 from rtl.manager.registers import registers as register_table
 from rtl.manager.softmax.softmax_unit import SoftmaxUnit
 from rtl.memory.fifo import Fifo
+from rtl.parts.streams import joined
 from rtl.unit import Unit
 from sim_models.params.bus.axi_lite import AxiLiteParams
 from sim_models.params.manager.saddle_manager import SaddleManagerParams
@@ -120,7 +121,7 @@ class SaddleManager(Unit):
         for name in ("requests", "verdicts", "draft", "verify", "emitted"):
             here, there = getattr(self, name), getattr(manager, name)
             source, sink = (here, there) if name in ("requests", "verdicts") else (there, here)
-            m.d.comb += [sink.valid.eq(source.valid), sink.payload.eq(source.payload), source.ready.eq(sink.ready)]
+            m.d.comb += joined(source, sink)
         connect(m, flipped(self.s_axil), registers.s_axil)
         m.d.comb += [
             manager.settings.eq(registers.settings), registers.counters.eq(manager.counters),

@@ -27,6 +27,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.ram import Ram
+from rtl.parts.streams import joined
 from rtl.sfu.layouts import sfu_beat, sfu_command, sfu_operands, sfu_response
 from rtl.sfu.sfu_control import SfuControl
 from rtl.sfu.sfu_lane import SfuLane, delay
@@ -90,11 +91,9 @@ class BufferDieSfu(Unit):
         # streams
         for name in ("command", "row", "operands"):
             inside, outside = getattr(control, f"i_{name}"), getattr(self, f"i_{name}")
-            m.d.comb += [inside.valid.eq(outside.valid), inside.payload.eq(outside.payload),
-                         outside.ready.eq(inside.ready)]
+            m.d.comb += joined(outside, inside)
         for inside, outside in ((control.o_response, self.o_response), (output.o, self.o_row)):
-            m.d.comb += [outside.valid.eq(inside.valid), outside.payload.eq(inside.payload),
-                         inside.ready.eq(outside.ready)]
+            m.d.comb += joined(inside, outside)
 
         # lanes: what comes, or what is stored
         for k, lane in enumerate(lanes):

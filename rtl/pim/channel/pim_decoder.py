@@ -10,6 +10,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
+from rtl.parts.streams import joined
 from rtl.pim.channel.layouts import pim_command, pim_job
 from rtl.unit import Unit
 from sim_models.params.memory.fifo import FifoParams
@@ -49,8 +50,7 @@ class PimDecoder(Unit):
         head, command = Signal(pim_command), Signal(pim_command)
         waiting, full = Signal(), Signal()
         m.d.comb += [
-            queue.i.valid.eq(self.i_command.valid), queue.i.payload.eq(self.i_command.payload),
-            self.i_command.ready.eq(queue.i.ready), head.eq(queue.o.payload),
+            *joined(self.i_command, queue.i), head.eq(queue.o.payload),
             queue.o.ready.eq(~waiting | ~full | self.o_job.ready), self.o_job.valid.eq(full),
         ]
 

@@ -29,6 +29,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from rtl.parts.streams import joined
 from rtl.pim.bank.bank_group import BANKS, BankGroup
 from rtl.pim.channel.dram_rows import DramRows
 from rtl.pim.channel.global_buffer import GlobalBuffer
@@ -91,10 +92,7 @@ class PseudoChannel(Unit):
         m.submodules.buffer = buffer = GlobalBuffer(p)
         m.submodules.reader = reader = SumReader(p)
         m.submodules.responder = responder = PimResponder(p)
-        m.d.comb += [
-            decoder.i_command.valid.eq(self.i_command.valid), decoder.i_command.payload.eq(self.i_command.payload),
-            self.i_command.ready.eq(decoder.i_command.ready),
-        ]
+        m.d.comb += joined(self.i_command, decoder.i_command)
         self._dispatch(m, decoder, sequencer, buffer, reader, responder)
 
         # Row and column side of the DRAM controller, and the data stream, which one of two units takes from.
@@ -128,7 +126,7 @@ class PseudoChannel(Unit):
                 m.d.comb += self.error.eq(group.error)
 
         for own, unit in ((self.o_sums, reader.o_sums), (self.o_response, responder.o_response)):
-            m.d.comb += [own.valid.eq(unit.valid), own.payload.eq(unit.payload), unit.ready.eq(own.ready)]
+            m.d.comb += joined(unit, own)
         m.d.comb += reader.sum_halves.eq(sequencer.sum_halves)
         return m
 

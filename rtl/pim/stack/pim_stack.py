@@ -28,6 +28,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
+from rtl.parts.streams import joined
 from rtl.pim.channel.pseudo_channel import PseudoChannel
 from rtl.pim.stack.layouts import collect_job, deal_job, respond_job, stack_command, stack_response
 from rtl.pim.stack.response_collector import ResponseCollector
@@ -124,16 +125,11 @@ class PimStack(Unit):
             with m.If(channel.error != DramError.NONE):
                 m.d.comb += self.error.eq(channel.error)
         for source, target in links:
-            m.d.comb += [target.valid.eq(source.valid), target.payload.eq(source.payload),
-                         source.ready.eq(target.ready)]
+            m.d.comb += joined(source, target)
         for name, source, target, layout, depth in (
                 ("deals", dispatcher.o_deal, dealer.i_job, deal_job(p), DEALS),
                 ("collects", dispatcher.o_collect, collector.i_job, collect_job(p), COLLECTS),
                 ("responds", dispatcher.o_respond, responses.i_job, respond_job(p), RESPONSES)):
             m.submodules[name] = queue = Fifo(FifoParams(width=layout.size, depth=depth))
-            m.d.comb += [
-                queue.i.valid.eq(source.valid), queue.i.payload.eq(source.payload.as_value()),
-                source.ready.eq(queue.i.ready), target.valid.eq(queue.o.valid), target.payload.eq(queue.o.payload),
-                queue.o.ready.eq(target.ready),
-            ]
+            m.d.comb += [*joined(source, queue.i), *joined(queue.o, target)]
         return m

@@ -20,6 +20,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
+from rtl.parts.streams import joined
 from rtl.pim.stack.layouts import sfu_route
 from rtl.sfu.buffer_die_sfu import BufferDieSfu
 from rtl.sfu.layouts import sfu_beat, sfu_command, sfu_operands, sfu_response
@@ -73,10 +74,7 @@ class SfuPort(Unit):
         m.submodules.targets = targets = Fifo(FifoParams(width=1, depth=2 * QUEUE))
         route = self.i_route.payload
         m.d.comb += [
-            commands.i.valid.eq(self.i_command.valid), commands.i.payload.eq(self.i_command.payload.as_value()),
-            self.i_command.ready.eq(commands.i.ready),
-            sfu.i_command.valid.eq(commands.o.valid), sfu.i_command.payload.eq(commands.o.payload),
-            commands.o.ready.eq(sfu.i_command.ready),
+            *joined(self.i_command, commands.i), *joined(commands.o, sfu.i_command),
             self.i_route.ready.eq(sources.i.ready & targets.i.ready),
             sources.i.valid.eq(self.i_route.valid & targets.i.ready), sources.i.payload.eq(route.from_host),
             targets.i.valid.eq(self.i_route.valid & sources.i.ready), targets.i.payload.eq(route.to_buffers),
@@ -84,8 +82,7 @@ class SfuPort(Unit):
         self._row(m, sfu, sources)
         self._result(m, sfu, targets)
         for inside, outside in ((sfu.o_response, self.o_response), (self.i_operands, sfu.i_operands)):
-            m.d.comb += [outside.valid.eq(inside.valid), outside.payload.eq(inside.payload),
-                         inside.ready.eq(outside.ready)]
+            m.d.comb += joined(inside, outside)
         return m
 
     def _row(self, m: Module, sfu: BufferDieSfu, sources: Fifo) -> None:

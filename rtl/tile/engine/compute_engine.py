@@ -31,6 +31,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
+from rtl.parts.streams import joined
 from rtl.tile.engine.activation_feeder import ActivationFeeder
 from rtl.tile.engine.fill_control import FillControl, in_half
 from rtl.tile.engine.gemm_decoder import GemmDecoder
@@ -131,10 +132,7 @@ class ComputeEngine(Unit):
 
         # Commands: decoder -> sequencer; the array sees a step two cycles after the sequencer shows it.
         m.d.comb += [
-            decoder.i_command.valid.eq(self.i_command.valid), decoder.i_command.payload.eq(self.i_command.payload),
-            self.i_command.ready.eq(decoder.i_command.ready),
-            sequencer.i_job.valid.eq(decoder.o_job.valid), sequencer.i_job.payload.eq(decoder.o_job.payload),
-            decoder.o_job.ready.eq(sequencer.i_job.ready),
+            *joined(self.i_command, decoder.i_command), *joined(decoder.o_job, sequencer.i_job),
             activations.step.eq(sequencer.step), weights.step.eq(sequencer.step),
             array.activation.eq(activations.activation), array.weight.eq(weights.weight),
             results.next_result.eq(array.next_result), results.result.eq(array.result),
@@ -173,8 +171,7 @@ class ComputeEngine(Unit):
         m.d.comb += [
             entry.output_half.eq(reader.half), entry.started.eq(now),
             jobs.i.valid.eq(taken), jobs.i.payload.eq(entry.as_value()),
-            results.i_job.valid.eq(jobs.o.valid), results.i_job.payload.eq(jobs.o.payload),
-            jobs.o.ready.eq(results.i_job.ready), results.now.eq(now),
+            *joined(jobs.o, results.i_job), results.now.eq(now),
         ]
 
         # What a command has done with is passed on when its last column group is through with it.
@@ -199,8 +196,7 @@ class ComputeEngine(Unit):
             reader.written.eq(ended.output),
             results.read_en.eq(reader.read_en), results.read_addr.eq(reader.read_addr),
             reader.read_data.eq(results.read_data),
-            self.o_result.valid.eq(reader.o_result.valid), self.o_result.payload.eq(reader.o_result.payload),
-            reader.o_result.ready.eq(self.o_result.ready),
+            *joined(reader.o_result, self.o_result),
         ]
 
         # The halves of the other memories.
@@ -224,8 +220,7 @@ class ComputeEngine(Unit):
             response.status.eq(Mux(decoder.refused, decoder.status, EngineStatus.OK)),
             response.cycles.eq(Mux(decoder.refused, 0, results.cycles)),
             responses.i.valid.eq(results.done | decoder.refused), responses.i.payload.eq(response.as_value()),
-            self.o_response.valid.eq(responses.o.valid), self.o_response.payload.eq(responses.o.payload),
-            responses.o.ready.eq(self.o_response.ready), answered.eq(responses.o.valid & self.o_response.ready),
+            *joined(responses.o, self.o_response), answered.eq(responses.o.valid & self.o_response.ready),
             decoder.idle.eq((in_flight == 0) & ~passing.any()),
             sequencer.go.eq((in_flight != IN_FLIGHT) & (job.keep | reader.room)),
         ]

@@ -22,6 +22,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
 from rtl.memory.ram import Ram
+from rtl.parts.streams import joined
 from rtl.tile.engine.layouts import result_tile
 from rtl.unit import Unit
 from sim_models.params.memory.fifo import FifoParams
@@ -100,8 +101,7 @@ class ResultPath(Unit):
         layout = result_tile(p)
         m.submodules.tiles = tiles = Fifo(FifoParams(width=layout.size, depth=depth))
         tile, job = data.View(layout, tiles.o.payload), self.i_job.payload
-        m.d.comb += [tiles.i.payload.eq(self.i_tile.payload.as_value()), tiles.i.valid.eq(self.i_tile.valid),
-                     self.i_tile.ready.eq(tiles.i.ready)]
+        m.d.comb += joined(self.i_tile, tiles.i)
 
         # The cycle before a result shows in group 0: where does it go?
         row = Signal(range(p.rows))
