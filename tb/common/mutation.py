@@ -24,7 +24,8 @@ from tb.common import Port
 from tb.common.native import NativeLibrary, NativeSim, compile_native
 from tb.common.runner import unit_ports
 
-__all__ = ["Mutant", "MutantSet", "MutationReport", "mutants", "reason_of", "run_mutants", "survivors_table"]
+__all__ = ["Mutant", "MutantSet", "MutationReport", "equivalent", "mutants", "reason_of", "run_mutants",
+           "survivors_table"]
 
 _SELECT_BITS = 16
 
@@ -40,6 +41,36 @@ import sys; from pyosys import libyosys as ys
 d = ys.Design(); d.run_pass("read_rtlil design.il")
 for line in open("chosen.txt"): d.run_pass(line.strip())
 d.run_pass("opt_clean"); d.run_pass("write_verilog -noattr mutants.v")
+'''
+
+
+#: two copies of the circuit between registers, one of them with a mutant, and whether they differ anywhere
+_PROVE = r'''
+import json, sys; from pyosys import libyosys as ys
+top, *numbers = sys.argv[1:]; d = ys.Design()
+def run(*commands):
+    for c in commands: d.run_pass(c)
+run("read_verilog mutants.v", f"hierarchy -top {top}", "proc", "flatten", "memory_map", "opt_clean",
+    "dffunmap", "expose -evert-dff", "opt_clean", "rename -top circuit", "write_json circuit.json")
+ports = json.load(open("circuit.json"))["modules"]["circuit"]["ports"]
+size = {n: len(p["bits"]) for n, p in ports.items()}
+given = [n for n, p in ports.items() if p["direction"] == "input" and n != "mutsel"]
+shown = [n for n, p in ports.items() if p["direction"] == "output"]
+name = {n: f"p{i}" for i, n in enumerate(ports)}
+def copy(which, select):
+    links = [f".\{n} ({name[n]})" for n in given] + [f".\{n} ({which}_{name[n]})" for n in shown]
+    return f"circuit {which}(.mutsel({select}), " + ", ".join(links) + ");"
+inputs = ", ".join(f"input [{size[n] - 1}:0] {name[n]}" for n in given)
+lines = [f"module both(input [15:0] chosen, {inputs}, output differ);"]
+lines += [f"wire [{size[n] - 1}:0] {which}_{name[n]};" for n in shown for which in ("one", "two")]
+lines += [copy("one", "16'd0"), copy("two", "chosen")]
+one, two = (", ".join(f"{which}_{name[n]}" for n in shown) for which in ("one", "two"))
+lines += [f"assign differ = {{{one}}} != {{{two}}};", "endmodule"]
+open("both.v", "w").write("\n".join(lines))
+run("read_verilog both.v", "hierarchy -top both", "proc", "flatten", "opt -full", "design -save both")
+for k in numbers:
+    run("design -load both", f"connect -set chosen 16'd{k}", "opt -full", "opt_merge", "opt -full",
+        f"tee -q -o proof_{k}.txt sat -prove differ 0 -timeout 20")
 '''
 
 
@@ -64,10 +95,20 @@ class Mutant:
 
 @dataclasses.dataclass(frozen=True)
 class MutantSet:
-    """All mutants of a unit, compiled."""
+    """All mutants of a unit, compiled.
+
+    Members
+    -------
+    library: NativeLibrary
+    mutants: tuple of Mutant
+    verilog, top: str
+        The module with all mutants, and its name.
+    """
 
     library: NativeLibrary
     mutants: tuple[Mutant, ...]
+    verilog: str
+    top: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +178,7 @@ def mutants(unit: Unit, count: int, seed: int, build_root: Path, *,
         text = re.sub(r"\A/\*.*?\*/\n+", "", (work / "mutants.v").read_text())
     ports = (*unit_ports(unit), Port("mutsel", "in", _SELECT_BITS))
     library = compile_native(text, design.top, ports, build_root)
-    return MutantSet(library, tuple(_parse(i, line) for i, line in enumerate(lines, 1)))
+    return MutantSet(library, tuple(_parse(i, line) for i, line in enumerate(lines, 1)), text, design.top)
 
 
 def _yosys(script: str, folder: Path, *arguments: str) -> None:
@@ -209,6 +250,19 @@ def run_mutants(chosen: MutantSet, stimulus: Callable[[NativeSim], object], *, j
     verdict = {number: how for w in workers for number, how in w.verdicts.items()}
     return MutationReport(tuple((m, verdict[m.number]) for m in chosen.mutants if verdict[m.number]),
                           tuple(m for m in chosen.mutants if not verdict[m.number]), time.monotonic() - began)
+
+
+def equivalent(chosen: MutantSet, numbers: Sequence[int]) -> set[int]:
+    """Which mutants are proven to be the original: no state and input shows them at an output or in the next state.
+
+    Nothing can notice such a mutant. One that shows in states alone that are never reached is not among them.
+    """
+    if not numbers:
+        return set()
+    with scratch() as work:
+        (work / "mutants.v").write_text(chosen.verilog)
+        _yosys(_PROVE, work, chosen.top, *map(str, numbers))
+        return {k for k in numbers if "SUCCESS!" in (work / f"proof_{k}.txt").read_text()}
 
 
 def reason_of(mutant: str, reasons: dict[str, str]) -> str:

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from tb.common.mutation import mutants, run_mutants
+from tb.common.mutation import equivalent, mutants, run_mutants
 from tb.common.packing import Codec
 from tests.designs.run import BUILDS
 from tests.designs.units import BEAT, Echo
@@ -43,6 +43,17 @@ def test_good_stimulus_kills_the_data_path(chosen):
     extra = set(lazy.survivors) - set(report.survivors)
     assert extra
     assert all("o_count" in str(m) or "mux" in str(m) for m in extra)
+
+
+def test_what_is_proven_to_be_the_original_survives(chosen):
+    """And what is noticed is not proven."""
+    report = run_mutants(chosen, _stimulus)
+    killed, survivors = ([m.number for m in group] for group in (
+        [m for m, _ in report.killed], report.survivors))
+    same = equivalent(chosen, [*killed[:10], *survivors])
+    assert same <= set(survivors)
+    assert same, "a change of a bit that nothing reads was wanted among the survivors"
+    assert equivalent(chosen, []) == set()
 
 
 def test_mutants_say_where_they_are(chosen):
