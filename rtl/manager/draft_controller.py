@@ -32,8 +32,8 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.manager.layouts import draft_decision, draft_token, draft_update
 from rtl.manager.pools.layouts import pool_entry
-from rtl.manager.pools.token_lists import table
 from rtl.parts.float import round_nearest_even
+from rtl.parts.memory import table
 from rtl.parts.pick import pick
 from rtl.unit import Unit, in_reset
 from sim_models.params.manager.draft_controller import TAU_ENTRIES, DraftControllerParams

@@ -39,12 +39,16 @@ def wire(m: Module, value: Any, name: str) -> Signal:
     return signal
 
 
-def delay(m: Module, value: Any, cycles: int, name: str, *, valid: bool = False) -> Value:
-    """A value as it was some cycles ago; one that says that others are valid is cleared by a reset."""
+def delay(m: Module, value: Any, cycles: int, name: str, *, valid: bool = False, enable: Any = None) -> Value:
+    """A value as it was some cycles ago, or cycles with ``enable``; a reset clears it only if it is a valid bit."""
     value = Value.cast(value)
     for n in range(cycles):
         later = Signal(value.shape(), name=f"{name}_{n + 1}", reset_less=not valid)
-        m.d.sync += later.eq(value)
+        if enable is None:
+            m.d.sync += later.eq(value)
+        else:
+            with m.If(enable):
+                m.d.sync += later.eq(value)
         value = later
     return value
 

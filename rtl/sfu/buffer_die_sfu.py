@@ -27,10 +27,11 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.ram import Ram
+from rtl.parts.pipeline import delay
 from rtl.parts.streams import joined
 from rtl.sfu.layouts import sfu_beat, sfu_command, sfu_operands, sfu_response
 from rtl.sfu.sfu_control import SfuControl
-from rtl.sfu.sfu_lane import SfuLane, delay
+from rtl.sfu.sfu_lane import SfuLane
 from rtl.sfu.sfu_maximum import SfuMaximum
 from rtl.sfu.sfu_output import SfuOutput
 from rtl.sfu.sfu_total import SfuTotal
@@ -101,13 +102,13 @@ class BufferDieSfu(Unit):
             operands = self.i_operands.payload
             weight, bias = Mux(control.weighs, operands.weight[k], ONE), Mux(control.biases, operands.bias[k], 0)
             stored = ram.read_data.word_select(k, 32)
-            x = delay(m, enable, self.i_row.payload.data[k], 1, f"come{k}")
+            x = delay(m, self.i_row.payload.data[k], 1, f"come{k}", enable=enable)
             m.d.comb += [
                 lane.kind.eq(control.kind), lane.factor.eq(control.factor), lane.addend.eq(control.addend),
-                lane.x.eq(delay(m, enable, Mux(control.replays, stored, x), 1, f"x{k}")),
-                lane.weight.eq(delay(m, enable, weight, 2, f"weight{k}")),
-                lane.bias.eq(delay(m, enable, bias, 2, f"bias{k}")),
-                lane.row.eq(delay(m, enable, stored, 1, f"row{k}")), lane.sum.eq(tree.sums[k]),
+                lane.x.eq(delay(m, Mux(control.replays, stored, x), 1, f"x{k}", enable=enable)),
+                lane.weight.eq(delay(m, weight, 2, f"weight{k}", enable=enable)),
+                lane.bias.eq(delay(m, bias, 2, f"bias{k}", enable=enable)),
+                lane.row.eq(delay(m, stored, 1, f"row{k}", enable=enable)), lane.sum.eq(tree.sums[k]),
                 tree.terms[k].eq(lane.term), tree.addends[k].eq(lane.other),
                 ram.write_data.word_select(k, 32).eq(lane.store),
                 maximum.values[k].eq(lane.store), output.results[k].eq(lane.result),

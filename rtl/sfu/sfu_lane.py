@@ -24,23 +24,14 @@ from rtl.arith.exp2 import Exp2
 from rtl.arith.float_adder import FloatAdder
 from rtl.arith.float_multiplier import FloatMultiplier
 from rtl.arith.reciprocal import Reciprocal
+from rtl.parts.pipeline import delay
 from rtl.sfu.sfu_passes import SfuPass
 from rtl.unit import Unit
 from sim_models.params.sfu.buffer_die_sfu import GELU_CUBIC, LOG2_E, ONE, BufferDieSfuParams
 
-__all__ = ["SfuLane", "delay"]
+__all__ = ["SfuLane"]
 
 _SIGN, _MINUS_INFINITY, _MINUS_LARGEST = 1 << 31, 0xFF800000, 0xFF7FFFFF
-
-
-def delay(m: Module, enable: Any, value: Any, cycles: int, name: str) -> Any:
-    """A value as it was some enabled cycles ago; no valid bits, as a reset does not clear it."""
-    for n in range(cycles):
-        later = Signal(len(value), name=f"{name}_{n + 1}", reset_less=True)
-        with m.If(enable):
-            m.d.sync += later.eq(value)
-        value = later
-    return value
 
 
 class SfuLane(Unit):
@@ -110,8 +101,8 @@ class SfuLane(Unit):
 
         # the weight meets the scaled number, or x the sum that was made of its square
         m.submodules.by_weight = weigh = FloatMultiplier(p.multiplier)
-        weight = delay(m, self.enable, Mux(gelu, x, self.weight), p.multiplier.stages, "weight")
-        cubed = delay(m, self.enable, weight, p.adder.stages, "cubed")
+        weight = delay(m, Mux(gelu, x, self.weight), p.multiplier.stages, "weight", enable=self.enable)
+        cubed = delay(m, weight, p.adder.stages, "cubed", enable=self.enable)
         m.d.comb += [weigh.a.eq(Mux(finish, scale.result, shift.result)),
                      weigh.b.eq(Mux(finish, weight, Mux(gelu, cubed, shift.result)))]
 
@@ -121,14 +112,14 @@ class SfuLane(Unit):
                      exponent.b.eq(Mux(gelu, GELU_CUBIC, Mux(silu, LOG2_E | _SIGN, LOG2_E))),
                      exp2.x.eq(exponent.result)]
 
-        bias = delay(m, self.enable, self.bias, 2 * p.multiplier.stages, "bias")
+        bias = delay(m, self.bias, 2 * p.multiplier.stages, "bias", enable=self.enable)
         m.d.comb += [self.term.eq(Mux(power, exp2.result, Mux(centre, shift.result, weigh.result))),
                      self.other.eq(Mux(gated, ONE, bias))]
 
         m.submodules.reciprocal = reciprocal = Reciprocal(p.reciprocal)
         m.submodules.by_row = gate = FloatMultiplier(p.multiplier)
         m.d.comb += [reciprocal.x.eq(self.sum), gate.b.eq(self.row),
-                     gate.a.eq(delay(m, self.enable, reciprocal.result, 2, "sigmoid"))]
+                     gate.a.eq(delay(m, reciprocal.result, 2, "sigmoid", enable=self.enable))]
 
         bounded = Mux(x == _MINUS_INFINITY, _MINUS_LARGEST, x)
         is_nan = (x[23:31] == 255) & (x[:23] != 0)
@@ -136,7 +127,7 @@ class SfuLane(Unit):
         chosen = Mux(plain, rectified, Mux(gated, gate.result, self.sum))
         m.d.comb += [
             self.store.eq(Mux(gated, bounded, Mux(exp, exp2.result, shift.result))),
-            self.result.eq(delay(m, self.enable, chosen, 1, "chosen")),
+            self.result.eq(delay(m, chosen, 1, "chosen", enable=self.enable)),
             *(unit.enable.eq(self.enable) for unit in (scale, shift, weigh, exponent, exp2, reciprocal, gate)),
         ]
         return m

@@ -19,7 +19,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.arith.float_maximum import FloatMaximum
 from rtl.parts.float import order_key
-from rtl.sfu.sfu_lane import delay
+from rtl.parts.pipeline import delay
 from rtl.unit import Unit
 from sim_models.params.sfu.buffer_die_sfu import BufferDieSfuParams
 
@@ -69,7 +69,7 @@ class SfuMaximum(Unit):
         m.submodules.word = word = FloatMaximum(self.p.maximum)
         m.d.comb += [word.enable.eq(self.enable), word.i_valid.eq(self.i_valid), word.values.eq(self.values),
                      word.present.eq(self.keep)]
-        last = delay(m, self.enable, self.last, self.p.maximum.stages, "last")
+        last = delay(m, self.last, self.p.maximum.stages, "last", enable=self.enable)
         key = order_key(m, word.number, "word")
         # as a key, so that the loop is a comparison and nothing else
         best = Signal(32, init=_MINUS_INFINITY)

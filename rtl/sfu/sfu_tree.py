@@ -18,7 +18,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from rtl.arith.float_adder import FloatAdder
-from rtl.sfu.sfu_lane import delay
+from rtl.parts.pipeline import delay
 from rtl.unit import Unit
 from sim_models.params.sfu.buffer_die_sfu import BufferDieSfuParams
 
@@ -64,9 +64,9 @@ class SfuTree(Unit):
     def body(self, platform: Any) -> Module:
         m = Module()
         lanes = self.p.lanes
-        kept: list[Any] = [delay(m, self.enable, Mux(self.keep[k], self.terms[k], 0), 1, f"kept{k}")
+        kept: list[Any] = [delay(m, Mux(self.keep[k], self.terms[k], 0), 1, f"kept{k}", enable=self.enable)
                            for k in range(lanes)]
-        added = [delay(m, self.enable, self.addends[k], 1, f"added{k}") for k in range(lanes)]
+        added = [delay(m, self.addends[k], 1, f"added{k}", enable=self.enable) for k in range(lanes)]
         nodes, adders = kept, []
         for k in range(lanes):
             m.submodules[f"adder{k}"] = adder = FloatAdder(self.p.adder)

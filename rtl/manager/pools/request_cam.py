@@ -23,7 +23,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from rtl.manager.pools.token_lists import table
+from rtl.parts.memory import table
 from rtl.unit import Unit
 from sim_models.params.manager.pools.request_cam import RequestCamParams
 

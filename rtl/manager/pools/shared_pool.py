@@ -25,8 +25,9 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.manager.pools.layouts import pool_entry, selected_beat, verdict
 from rtl.manager.pools.request_cam import RequestCam
-from rtl.manager.pools.token_lists import TokenLists, table
+from rtl.manager.pools.token_lists import TokenLists
 from rtl.manager.pools.tournament import Tournament
+from rtl.parts.memory import table
 from rtl.unit import Unit, in_reset
 from sim_models.params.manager.pools.pool import H_WIDTH
 from sim_models.params.manager.pools.shared_pool import SharedPoolParams

@@ -16,18 +16,13 @@ Latency: an operation is visible in the next cycle. Throughput: one operation an
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from rtl.parts.memory import table
 from rtl.unit import Unit
 from sim_models.params.manager.pools.token_lists import TokenListsParams
 
-__all__ = ["TokenLists", "table"]
-
-
-def table(width: int, depth: int) -> Memory:
-    """A memory in LUTs."""
-    return Memory(shape=width, depth=max(2, depth), init=[], attrs={"ram_style": "distributed"})
+__all__ = ["TokenLists"]
 
 
 class TokenLists(Unit):

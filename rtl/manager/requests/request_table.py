@@ -14,8 +14,8 @@ from typing import Any
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from rtl.manager.pools.token_lists import table
 from rtl.manager.requests.layouts import request_row, row_update
+from rtl.parts.memory import table
 from rtl.unit import Unit
 from sim_models.params.manager.manager import ManagerParams
 

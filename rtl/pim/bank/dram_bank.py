@@ -19,8 +19,8 @@ from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from rtl.parts.logic import all_of, any_of
 from rtl.pim.bank.layouts import dram_column, dram_row
-from rtl.pim.channel.dram_rows import all_of, any_of
 from rtl.unit import Unit
 from sim_models.params.pim.bank.dram_bank import DramBankParams
 from sim_models.spec.bank import DramColumnOp, DramError, DramRowOp

@@ -16,12 +16,13 @@ from typing import Any
 from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from rtl.parts.logic import all_of, any_of, countdown
 from rtl.pim.bank.layouts import dram_row
 from rtl.unit import Unit
 from sim_models.params.pim.bank.dram_bank import DramBankParams
 from sim_models.spec.bank import DramRowOp
 
-__all__ = ["DramRows", "all_of", "any_of", "countdown"]
+__all__ = ["DramRows"]
 
 
 class DramRows(Unit):
@@ -122,35 +123,3 @@ class DramRows(Unit):
             with m.If(activate[s]):
                 m.d.sync += [self.row.op.eq(DramRowOp.ACTIVATE), self.row.row.eq(wanted_rows[s])]
         return m
-
-
-def countdown(m: Module, name: str, *events: tuple[Any, int]) -> Signal:
-    """Whether all events are long enough ago: each is given with the cycles that it blocks.
-
-    Of events that coincide, the one that is listed first counts; an event never shortens the wait.
-    """
-    wait = Signal(range(max(cycles for _, cycles in events)), name=f"wait_{name}")
-    passed = Signal(name=f"may_{name}")
-    after = Signal.like(wait, name=f"after_{name}")
-    m.d.comb += [passed.eq(wait == 0), after.eq(Mux(passed, 0, wait - 1))]
-    m.d.sync += wait.eq(after)
-    for event, cycles in reversed(events):
-        with m.If(event & (after < cycles - 1)):
-            m.d.sync += wait.eq(cycles - 1)
-    return passed
-
-
-def any_of(bits: Any) -> Any:
-    """Whether one of the bits is set; not of none."""
-    result: Any = 0
-    for bit in bits:
-        result = result | bit
-    return result
-
-
-def all_of(bits: Any) -> Any:
-    """Whether all bits are set, as those of none are."""
-    result: Any = 1
-    for bit in bits:
-        result = result & bit
-    return result

@@ -13,8 +13,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from rtl.parts.logic import countdown
 from rtl.pim.bank.layouts import dram_column
-from rtl.pim.channel.dram_rows import countdown
 from rtl.pim.channel.layouts import mac_step, pim_job
 from rtl.unit import Unit
 from sim_models.params.pim.channel.pseudo_channel import PseudoChannelParams

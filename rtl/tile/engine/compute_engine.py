@@ -31,9 +31,10 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory.fifo import Fifo
+from rtl.parts.logic import in_half
 from rtl.parts.streams import joined
 from rtl.tile.engine.activation_feeder import ActivationFeeder
-from rtl.tile.engine.fill_control import FillControl, in_half
+from rtl.tile.engine.fill_control import FillControl
 from rtl.tile.engine.gemm_decoder import GemmDecoder
 from rtl.tile.engine.gemm_sequencer import GemmSequencer
 from rtl.tile.engine.layouts import (

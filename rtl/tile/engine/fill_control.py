@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.unit import Unit, in_reset
 from sim_models.params.tile.engine.fill_control import FillControlParams
 
-__all__ = ["FillControl", "in_half"]
+__all__ = ["FillControl"]
 
 
 class FillControl(Unit):
@@ -111,12 +111,3 @@ class FillControl(Unit):
                     with m.If(block_half == h):
                         m.d.sync += [full[h].eq(1), self.size[h].eq(Mux(malformed | wrong, 0, count + 1))]
         return m
-
-
-def in_half(strobe: Any, half: Any) -> Any:
-    """A strobe on one of two halves.
-
-    Not a shift: while nothing is struck, ``half`` comes from a memory that was never written, and 0 shifted by an
-    unknown amount is unknown in a four-state simulator, for ever once a register has taken it.
-    """
-    return Cat(strobe & ~half, strobe & half)

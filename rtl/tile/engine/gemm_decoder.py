@@ -16,7 +16,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from rtl.tile.engine.fill_control import in_half
+from rtl.parts.logic import in_half
 from rtl.tile.engine.layouts import ArrayMode, EngineStatus, PsumSource, gemm_command, gemm_job
 from rtl.unit import Unit, in_reset
 from sim_models.params.tile.engine.compute_engine import DIM_WIDTH, ComputeEngineParams

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, Assume, Elaboratable, Module
 
+from rtl.parts import logic
 from rtl.pim.bank.dram_bank import DramBank
 from rtl.pim.channel import dram_rows
 from sim_models.params.pim.bank.dram_bank import DramBankParams
@@ -30,8 +31,8 @@ class Specification(Elaboratable):
         m.submodules.rows, m.submodules.bank = rows, bank = self.rows, self.bank
         p = bank.p
         access = rows.read | rows.write
-        may_access = dram_rows.countdown(m, "access", (access, p.ccd))
-        may_read = dram_rows.countdown(m, "read", (rows.write, p.wtr))
+        may_access = logic.countdown(m, "access", (access, p.ccd))
+        may_read = logic.countdown(m, "read", (rows.write, p.wtr))
         m.d.comb += [
             Assume(~(rows.read & rows.write)), Assume(~access | (rows.current_valid & rows.is_open & may_access)),
             Assume(~rows.read | may_read), bank.row.eq(rows.row),
@@ -46,9 +47,9 @@ class Specification(Elaboratable):
 
 
 def controller(open_rows: int, *changes: tuple[str, str]) -> Specification:
-    """A controller and a bank; ``changes`` are made in the text of the row side."""
+    """A controller and a bank; ``changes`` are made in the text of the row side and of its waits."""
     p = DramBankParams(**TIMING, lanes=1, rows=4, columns=2, open_rows=open_rows)
-    text = inspect.getsource(dram_rows)
+    text = inspect.getsource(dram_rows) + "\n\n" + inspect.getsource(logic.countdown)   # instead of the one imported
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
