@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NAN", "add", "argmax", "bits", "equal", "flush", "from_bits", "less", "multiply", "order_key",
+__all__ = ["NAN", "SMALLEST", "add", "argmax", "bits", "equal", "flush", "from_bits", "less", "multiply", "order_key",
            "subtract", "unordered"]
 
 #: code of the one NaN
 NAN = 0x7FC00000
 _SIGN, _INFINITY = np.uint32(0x80000000), np.uint32(0x7F800000)
-_SMALLEST = np.float32(2.0**-126)
+#: the smallest normal number
+SMALLEST = np.float32(2.0**-126)
 #: the smallest product that rounds to 2^-126 (half a unit of the binade below, ties to even)
 _ROUNDS_TO_SMALLEST = 2.0**-126 - 2.0**-151
 
@@ -32,9 +33,13 @@ def from_bits(codes: Any) -> np.ndarray:
 
 
 def flush(x: Any) -> np.ndarray:
-    """Subnormals become zeros of their sign, every NaN the one NaN."""
+    """Subnormals become zeros of their sign, every NaN the one NaN; ``x`` itself where it has neither."""
     x = np.asarray(x, np.float32)
-    x = np.where(np.abs(x) < _SMALLEST, np.copysign(np.float32(0), x), x)
+    size = np.abs(x)
+    # not the other way round, so that a NaN counts as unusual
+    if np.minimum.reduce(size, axis=None, initial=np.inf) >= SMALLEST or ((size >= SMALLEST) | (size == 0)).all():
+        return x
+    x = np.where(np.abs(x) < SMALLEST, np.copysign(np.float32(0), x), x)
     return np.where(np.isnan(x), np.float32(np.nan), x)
 
 

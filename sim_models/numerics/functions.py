@@ -4,20 +4,37 @@ Errors are against the exact value, in units of the last place of the exact valu
 every number of one binade (two for the square root).
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sim_models.numerics.convert import fp16_to_float32
 from sim_models.numerics.float32 import bits, flush, from_bits
-from sim_models.numerics.tables import EXP2, LinearTable, exp2_table, reciprocal_table, rsqrt_table
+from sim_models.numerics.tables import (
+    EXP2,
+    LOG2,
+    LOG2_SLOPE,
+    LinearTable,
+    exp2_table,
+    log2_slope_table,
+    log2_table,
+    reciprocal_table,
+    rsqrt_table,
+)
 
-__all__ = ["exp2", "exp2_fixed", "exp2_fp16", "reciprocal", "rsqrt"]
+__all__ = ["exp2", "exp2_fixed", "exp2_fp16", "log2_mantissa", "log2_slope", "reciprocal", "rsqrt"]
 
 
-def _read(table: LinearTable, index: np.ndarray, position: np.ndarray, sign: int) -> np.ndarray:
-    base, slope = np.array(table.base, np.int64), np.array(table.slope, np.int64)
-    bits_ = table.shape.position_bits
+@functools.cache
+def _arrays(make: Callable[[], LinearTable]) -> tuple[np.ndarray, np.ndarray, int]:
+    table = make()
+    return np.array(table.base, np.int64), np.array(table.slope, np.int64), table.shape.position_bits
+
+
+def _read(make: Callable[[], LinearTable], index: np.ndarray, position: np.ndarray, sign: int) -> np.ndarray:
+    base, slope, bits_ = _arrays(make)
     return ((base[index] << bits_) + sign * slope[index] * position) >> bits_
 
 
@@ -32,7 +49,7 @@ def _exp2_parts(x: np.ndarray, int_bits: int) -> tuple[np.ndarray, np.ndarray]:
 def exp2_fixed(fixed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Exponent and significand of 2^x, int64; x and the significand, which is from 1 to 2, in units of 2^-20."""
     fraction = fixed & ((1 << EXP2.operand_bits) - 1)
-    significand = _read(exp2_table(), fraction >> EXP2.position_bits,
+    significand = _read(exp2_table, fraction >> EXP2.position_bits,
                         fraction & ((1 << EXP2.position_bits) - 1), 1)
     return fixed >> EXP2.operand_bits, significand
 
@@ -73,7 +90,7 @@ def reciprocal(x: Any) -> np.ndarray:
     code = bits(x).astype(np.int64)
     sign, exponent, mantissa = code >> 31 << 31, code >> 23 & 0xFF, code & 0x7FFFFF
     # the complement stands for the negative: one less in the 40th bit
-    guess = _read(reciprocal_table(), mantissa >> 16, mantissa >> 4 & 0xFFF, -1) >> 2
+    guess = _read(reciprocal_table, mantissa >> 16, mantissa >> 4 & 0xFFF, -1) >> 2
     error = ~((mantissa + (1 << 23)) * guess - (1 << 40))
     better = (guess << 13) + ((guess * (error >> 9)) >> 18)
     rounded = (better + 32) >> 6                        # units of 2^-24, 2^24 for a power of two
@@ -93,7 +110,7 @@ def rsqrt(x: Any) -> np.ndarray:
     code = bits(x).astype(np.int64)
     sign, exponent, mantissa = code >> 31, code >> 23 & 0xFF, code & 0x7FFFFF
     odd = ~exponent & 1                                 # of the true exponent, 127 less
-    guess = _read(rsqrt_table(), odd << 6 | mantissa >> 17, mantissa >> 5 & 0xFFF, -1) >> 2
+    guess = _read(rsqrt_table, odd << 6 | mantissa >> 17, mantissa >> 5 & 0xFFF, -1) >> 2
     root = ((((mantissa + (1 << 23)) << odd) * guess) + (1 << 14)) >> 15
     error = ~(root * guess - (1 << 42))
     better = (guess << 13) + ((guess * (error >> 11)) >> 19)
@@ -104,3 +121,18 @@ def rsqrt(x: Any) -> np.ndarray:
     bad = np.isnan(x) | ((sign == 1) & (exponent != 0))
     result = np.where(exponent == 0, 0x7F800000 | sign << 31, result)
     return np.where(bad, np.float32(np.nan), from_bits(result & 0xFFFFFFFF))
+
+
+def _split(operand: np.ndarray, position_bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Segment and position of an operand of a table."""
+    return operand >> position_bits, operand & ((1 << position_bits) - 1)
+
+
+def log2_mantissa(fraction: np.ndarray) -> np.ndarray:
+    """log2(1 + f) for f in units of 2^-20, from 0 to below 1: int64 in the same units, within 2^-16.8."""
+    return _read(log2_table, *_split(fraction, LOG2.position_bits), 1)
+
+
+def log2_slope(t: np.ndarray) -> np.ndarray:
+    """-log2(1 - t) / t for t from 0 to below 1/2 in units of 2^-21: int64 in units of 2^-20, within 2^-18."""
+    return _read(log2_slope_table, *_split(t, LOG2_SLOPE.position_bits), 1)

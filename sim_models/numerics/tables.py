@@ -10,8 +10,8 @@ import functools
 import itertools
 import math
 
-__all__ = ["EXP2", "RECIPROCAL", "RSQRT", "LinearTable", "TableShape", "exp2_table", "reciprocal_table",
-           "rsqrt_table"]
+__all__ = ["EXP2", "LOG2", "LOG2_SLOPE", "RECIPROCAL", "RSQRT", "LinearTable", "TableShape", "exp2_table",
+           "log2_slope_table", "log2_table", "reciprocal_table", "rsqrt_table"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +46,9 @@ EXP2 = TableShape(index_bits=7, position_bits=13, base_bits=20, slope_bits=14)
 RECIPROCAL = TableShape(index_bits=7, position_bits=12, base_bits=19, slope_bits=12)
 #: the upper half of the segments is for numbers from 2 to 4
 RSQRT = TableShape(index_bits=7, position_bits=12, base_bits=19, slope_bits=12)
+LOG2 = TableShape(index_bits=7, position_bits=13, base_bits=20, slope_bits=14)
+#: of -log2(1 - t) / t, t from 0 to 1/2
+LOG2_SLOPE = TableShape(index_bits=7, position_bits=13, base_bits=20, slope_bits=14)
 #: binary digits of the exact values before rounding
 _DIGITS = 64
 
@@ -101,3 +104,39 @@ def rsqrt_table() -> LinearTable:
         return _rounded(exact - 3 * exact // (64 * (n + i) ** 2), RSQRT.base_bits)
 
     return _table(RSQRT, [(value(i, octave), value(i + 1, octave)) for octave in (0, 1) for i in range(n)])
+
+
+def _log2(numerator: int, denominator: int) -> int:
+    """log2 of a number from 1 to below 2, in units of 2^-_DIGITS, by squaring."""
+    guard = 32
+    x, result = (numerator << (_DIGITS + guard)) // denominator, 0
+    for _ in range(_DIGITS):
+        x = x * x >> (_DIGITS + guard)
+        result <<= 1
+        if x >> (_DIGITS + guard + 1):
+            x, result = x >> 1, result | 1
+    return result
+
+
+@functools.cache
+def log2_table() -> LinearTable:
+    """log2(x) for x from 1 to 2. The ends are exact, so that powers of two are, and octaves meet."""
+    n = 1 << LOG2.index_bits
+    values = [0]
+    for i in range(1, n):
+        # half of the chord's distance is 1 / x^2 / ln(2) / 16 / n^2
+        lift = (1442695 << _DIGITS) // (1_000_000 * 16 * (n + i) ** 2)
+        values.append(_rounded(_log2(n + i, n) + lift, LOG2.base_bits))
+    values.append(1 << LOG2.base_bits)
+    return _table(LOG2, list(itertools.pairwise(values)))
+
+
+@functools.cache
+def log2_slope_table() -> LinearTable:
+    """-log2(1 - t) / t for t from 0 to 1/2: from log2(e) to 2."""
+    n = 1 << LOG2_SLOPE.index_bits
+    # at t = i / (2 n): log2 of 2 n / (2 n - i), divided by t
+    values = [_rounded(26613026195688644984, LOG2_SLOPE.base_bits)]
+    values += [_rounded(_log2(2 * n, 2 * n - i) * 2 * n // i, LOG2_SLOPE.base_bits) for i in range(1, n)]
+    values.append(2 << LOG2_SLOPE.base_bits)
+    return _table(LOG2_SLOPE, list(itertools.pairwise(values)))

@@ -4,16 +4,18 @@ q is the draft's, p the target's distribution at a position, both after temperat
 distribution that the sampler drew from: ``q`` is handed from one to the other.
 """
 
+import dataclasses
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_models.numerics.noise import noise, round_keys
 from sim_models.specdec.draws import Draws, Place, Purpose
 from sim_models.specdec.models import Model, check_request
 from sim_models.transformer.decoding import End, end_tokens
 
-__all__ = ["Greedy", "Rule", "Sampling", "Verdict", "decode", "verify"]
+__all__ = ["Greedy", "Rule", "Sampling", "Seeded", "Verdict", "decode", "verify"]
 
 Row = NDArray[np.float64]
 
@@ -72,6 +74,36 @@ class Sampling:
 
     def target(self, p: Row, draws: Draws, place: Place) -> int:
         return draws.pick(p.tolist(), place.key(Purpose.TARGET))
+
+
+@dataclasses.dataclass(frozen=True)
+class Seeded:
+    """The token with the largest log2 p plus seeded noise, whose output law is p (:mod:`numerics.noise`).
+
+    The noise of a token depends on seed, request and position alone and is common to draft and target. So a
+    verification compares tokens as greedy decoding does, and the text is the same whatever is drafted; nothing
+    is drawn from ``draws``. :func:`numerics.noise.choose` is the same rule on float32 logits, rounded as in hardware.
+    """
+
+    seed: int = 0
+
+    def choice(self, p: Row, place: Place) -> int:
+        """The token at a place."""
+        keys = round_keys(self.seed, place.request, place.position)
+        with np.errstate(divide="ignore"):
+            return int((np.log2(p) + noise(np.arange(len(p)), keys)).argmax())
+
+    def draft(self, q: Row, draws: Draws, place: Place) -> int:
+        return self.choice(q, place)
+
+    def accepts(self, token: int, q: Row, p: Row, draws: Draws, place: Place) -> bool:
+        return token == self.choice(p, place)
+
+    def correct(self, q: Row, p: Row, draws: Draws, place: Place) -> int:
+        return self.choice(p, place)
+
+    def target(self, p: Row, draws: Draws, place: Place) -> int:
+        return self.choice(p, place)
 
 
 class Verdict(NamedTuple):

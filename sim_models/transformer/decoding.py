@@ -1,4 +1,4 @@
-"""Greedy decoding with any model that has ``forward``: the reference that speculation must reproduce."""
+"""Decoding with any model that has ``forward``, greedy or seeded: the reference that speculation must reproduce."""
 
 from collections.abc import Collection
 from typing import Any, Protocol
@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_models.numerics.noise import choose
 from sim_models.transformer.cache import KVCache, SequenceError
 from sim_models.transformer.checkpoint import ModelShape
 
@@ -75,8 +76,9 @@ def check_room(prompt: int, count: int, positions: int | None, name: str = "mode
                             f"{prompt}, at most {max(positions - prompt + 1, 0)} do")
 
 
-def generate(model: LanguageModel, prompt: list[int] | Tokens, count: int, *, end: End = None) -> list[int]:
-    """Greedy continuation of ``prompt``.
+def generate(model: LanguageModel, prompt: list[int] | Tokens, count: int, *, end: End = None,
+             temperature: float = 0, seed: int = 0, request: int = 0) -> list[int]:
+    """Continuation of ``prompt``, greedy or sampled with seeded noise.
 
     Parameters
     ----------
@@ -86,9 +88,13 @@ def generate(model: LanguageModel, prompt: list[int] | Tokens, count: int, *, en
         Tokens wanted; the last one is not fed back, so ``len(prompt) + count - 1`` positions are used.
     end:
         Tokens after which nothing more is generated (the one that came is the last of the result).
+    temperature, seed, request:
+        As :func:`numerics.noise.choose`; at temperature 0 greedy.
 
     Raises
     ------
+    ValueError
+        As :func:`numerics.noise.choose`.
     SequenceError
         No prompt, an unknown token, or more positions than the model has, whether or not an end token comes first.
     """
@@ -97,7 +103,8 @@ def generate(model: LanguageModel, prompt: list[int] | Tokens, count: int, *, en
     out: list[int] = []
     rows = prompt
     while len(out) < count:
-        out.append(int(first_choices(model.forward(rows, cache)[-1])))
+        logits = model.forward(rows, cache)[-1]
+        out.append(choose(logits, temperature, seed, request, len(prompt) + len(out)))
         if out[-1] in ends:
             break
         rows = out[-1:]

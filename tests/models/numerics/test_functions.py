@@ -14,6 +14,7 @@ from sim_models.numerics.tables import (
     RSQRT,
     LinearTable,
     exp2_table,
+    log2_table,
     reciprocal_table,
     rsqrt_table,
 )
@@ -42,8 +43,9 @@ def curve(table: LinearTable) -> np.ndarray:
 @pytest.mark.parametrize(("table", "points", "function", "bound"), [
     (exp2_table(), np.arange(128) / 128, np.exp2, 2.0**-17.5),
     (reciprocal_table(), 1 + np.arange(128) / 128, lambda x: 1 / x, 2.0**-16.7),
+    (log2_table(), 1 + np.arange(128) / 128, np.log2, 2.0**-16.8),
     (rsqrt_table(), np.concatenate([1 + np.arange(64) / 64, 2 + np.arange(64) / 32]), lambda x: x**-0.5, 2.0**-16),
-], ids=["exp2", "reciprocal", "rsqrt"])
+], ids=["exp2", "reciprocal", "log2", "rsqrt"])
 def test_tables_follow_the_function(table, points, function, bound) -> None:
     widths = np.diff([*points, 2 * points[-1] - points[-2]])[:, None]
     assert len(table.base) == len(table.slope) == 1 << table.shape.index_bits

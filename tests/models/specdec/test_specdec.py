@@ -14,7 +14,7 @@ from sim_models.specdec.draws import KeyedDraws
 from sim_models.specdec.enumeration import target_law
 from sim_models.specdec.models import LlamaModel, Model, TableModel
 from sim_models.specdec.policies import Cumulative, Fixed
-from sim_models.specdec.rules import Greedy, Sampling, decode
+from sim_models.specdec.rules import Greedy, Sampling, Seeded, decode
 from sim_models.specdec.scheduler import Scheduler, Settings
 from sim_models.specdec.simulation import Roofline, Simulation
 from sim_models.transformer.checkpoint import Checkpoint, ModelShape, random_checkpoint
@@ -56,6 +56,17 @@ def test_greedy_tokens_of_a_transformer(policy: str, pool: str) -> None:
     assert run.run() == alone(target, prompts, limits)
 
 
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_seeded_tokens_of_a_transformer(policy: str, pool: str) -> None:
+    """Sampled text with speculation is the sampled text without it, token by token."""
+    draft, target = llama_pair()
+    prompts, limits, rule = [[1, 2, 3], [7], [30, 4]], [9, 12, 10], Seeded(5)
+    run = Simulation(draft, target, prompts, limits, POLICIES[policy](), POOLS[pool].replace(lanes=2), rule=rule)
+    assert run.run() == [decode(rule, target, p, n, KeyedDraws(), request=i)
+                         for i, (p, n) in enumerate(zip(prompts, limits, strict=True))]
+
+
 SCHEDULES = st.builds(
     Settings, lanes=st.integers(1, 4), capacity=st.sampled_from([1, 2, 3, 5, 8, 64]),
     entries=st.sampled_from([1, 2, 3, 7, 512]), eager_entries=st.sampled_from([1, 2, 3, 7, 512]),
@@ -75,6 +86,10 @@ def test_greedy_tokens_for_any_schedule(schedule: Settings, costs: Roofline, pol
     run = Simulation(draft, target, prompts, limits, POLICIES[policy](), schedule, costs=costs, end=end,
                      engines=engines)
     assert run.run() == alone(target, prompts, limits, end)
+    seeded = Simulation(draft, target, prompts, limits, POLICIES[policy](), schedule, costs=costs, end=end,
+                        engines=engines, rule=Seeded(seed))
+    assert seeded.run() == [decode(Seeded(seed), target, p, n, KeyedDraws(), request=i, end=end)
+                            for i, (p, n) in enumerate(zip(prompts, limits, strict=True))]
     counted = run.scheduler.counters
     assert counted.drafted == counted.accepted + counted.flushed + counted.stale
     assert counted.emitted == sum(map(len, run.outputs)) == counted.accepted + sum(

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim_models.numerics import rows as exact
+from sim_models.numerics.noise import choose
 from sim_models.transformer.checkpoint import (
     STORIES260K,
     WEIGHTS,
@@ -233,3 +234,15 @@ def test_weights_of_nothing_are_computed(scale: float) -> None:
     model = random_checkpoint(SHAPE, 1)
     tiny = Int8Model(Checkpoint(SHAPE, {n: a * F(scale) for n, a in model.arrays.items()}))
     assert (tiny.forward([1, 2], tiny.new_cache()) == 0).all()
+
+
+def test_sampled_text_depends_on_seed_request_and_temperature_alone() -> None:
+    """Tokens are the choices of the logits' row at the position that they take."""
+    text = generate(MODEL, [1, 2, 3], 20, temperature=0.8, seed=5, request=2)
+    assert text == generate(MODEL, [1, 2, 3], 20, temperature=0.8, seed=5, request=2)
+    others = [generate(MODEL, [1, 2, 3], 20, **{"temperature": 0.8, "seed": 5, "request": 2, **change})
+              for change in ({"seed": 6}, {"request": 3}, {"temperature": 0})]
+    assert all(other != text for other in others)
+    assert others[2] == generate(MODEL, [1, 2, 3], 20)
+    logits = MODEL.forward([1, 2, 3, *text[:-1]], MODEL.new_cache())[2:]
+    assert text == [choose(row, 0.8, 5, 2, 3 + i) for i, row in enumerate(logits)]
