@@ -46,7 +46,7 @@ def test_every_step_of_the_output(library: NativeLibrary) -> None:
         assert set(range(1, ONE)) <= set(r.p.tolist())
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("lanes", [pytest.param(n, marks=[pytest.mark.long] if n > 16 else []) for n in LANES])
 def test_hundreds_of_vectors(lanes: int) -> None:
     """The same results with any number of lanes, at full pace and with pauses on both sides."""
     p = dataclasses.replace(P, lanes=lanes)
